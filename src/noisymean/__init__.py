@@ -1,0 +1,39 @@
+"""noisymean: the privacy of DP-SGD as it is really run, a noisy *mean* and not a noisy sum."""
+
+from noisymean.errors import InvalidInput, MissingDependency, NoisymeanError, Undefined
+from noisymean.mechanisms import ASGM, EASGM, FEASGM, SGM, Adjacency
+from noisymean.one_round import (
+    Curves,
+    ceiling,
+    ceiling_clt,
+    claimed,
+    curve,
+    guarantee,
+    guarantee_tight,
+    leakage,
+    per_pair,
+)
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "ASGM",
+    "EASGM",
+    "FEASGM",
+    "SGM",
+    "Adjacency",
+    "Curves",
+    "InvalidInput",
+    "MissingDependency",
+    "NoisymeanError",
+    "Undefined",
+    "__version__",
+    "ceiling",
+    "ceiling_clt",
+    "claimed",
+    "curve",
+    "guarantee",
+    "guarantee_tight",
+    "leakage",
+    "per_pair",
+]

@@ -1,0 +1,105 @@
+r"""The binomial law as a short list of nodes and weights.
+
+A sum over all batch sizes, sum_k Bin(k; N, q) F(k), is needed with N up to 10^9. Two exact devices:
+
+- **enumerate** the sizes that carry all but 1e-18 of the mass (Bernstein's inequality says which);
+- where F varies slowly over a standard deviation, use the **Gauss rule of the binomial law** itself
+  (orthogonal polynomials: Krawtchouk's, recurrence coefficients in closed form; Golub and Welsch 1969).
+  With m nodes it integrates every polynomial in k of degree 2m - 1 exactly. For F(k) = Phi(z0 + r xi),
+  xi = (k - Nq)/sd, the coefficient of F at degree j decays like (r^2/(1+r^2))^(j/2), so the error is of the
+  order (r^2/(1+r^2))^m, which is how m is chosen. `roughness` is the caller's bound on r.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import eigh_tridiagonal
+from scipy.special import gammaln
+
+from noisymean.numerics.logs import Array, log1pmx
+
+_DROPPED_MASS = 1e-18
+_GAUSS_ERROR = 1e-15
+# The Gauss rule is used only where the law has settled to its smooth shape.
+_LEAST_DEVIATION_FOR_GAUSS = 6.0
+_HALF_LOG_TWO_PI = 0.9189385332046727
+
+
+class Nodes(NamedTuple):
+    """sum_k Bin(k) F(k) = sum_i weights[i] F(sizes[i]), up to `slack` times the range of F."""
+
+    sizes: Array
+    weights: Array
+    slack: float
+
+
+def deviation(count: int, rate: float) -> float:
+    """Standard deviation of Bin(count, rate)."""
+    return math.sqrt(count * rate * (1.0 - rate))
+
+
+def effective_range(count: int, rate: float) -> tuple[int, int]:
+    """First and last size outside of which Bin(count, rate) has mass below 1e-18 (Bernstein)."""
+    nats = math.log(2.0 / _DROPPED_MASS)
+    width = nats / 3.0 + math.sqrt(nats * nats / 9.0 + 2.0 * nats * count * rate * (1.0 - rate))
+    mean = count * rate
+    return max(0, math.floor(mean - width)), min(count, math.ceil(mean + width))
+
+
+def pmf(sizes: Array, count: int, rate: float) -> Array:
+    """Bin(sizes; count, rate) to near full relative precision at any count (Loader 2000)."""
+    sizes = np.asarray(sizes, dtype=np.float64)
+    if rate >= 1.0 or count == 0:
+        return np.where(sizes == (count if rate >= 1.0 else 0), 1.0, 0.0)
+    rest = count - sizes
+    inner = (sizes > 0) & (rest > 0)
+    k, r = np.where(inner, sizes, 1.0), np.where(inner, rest, 1.0)
+    shift = np.where(inner, sizes - count * rate, 0.0)
+    log_mass = -(
+        _deviance(shift / (count * rate)) * (count * rate)
+        + _deviance(-shift / (count * (1.0 - rate))) * (count * (1.0 - rate))
+    )
+    log_mass = log_mass + _stirling_error(np.float64(count)) - _stirling_error(k) - _stirling_error(r)
+    log_mass = log_mass - _HALF_LOG_TWO_PI + 0.5 * (math.log(count) - np.log(k) - np.log(r))
+    edge = np.where(sizes <= 0, count * math.log1p(-rate), count * math.log(rate))
+    return np.exp(np.where(inner, log_mass, edge))
+
+
+def _deviance(e: Array) -> Array:
+    """(1 + e) log(1 + e) - e, without cancellation."""
+    return np.asarray((1.0 + e) * log1pmx(e) + e * e, dtype=np.float64)
+
+
+def _stirling_error(k: Array) -> Array:
+    """log k! minus Stirling's formula."""
+    k = np.asarray(k, dtype=np.float64)
+    with np.errstate(over="ignore"):
+        i = 1.0 / k
+        series = i * (1 / 12 - i * i * (1 / 360 - i * i * (1 / 1260 - i * i * (1 / 1680 - i * i / 1188))))
+    direct = gammaln(k + 1.0) - (k + 0.5) * np.log(k) + k - _HALF_LOG_TWO_PI
+    return np.where(k > 30.0, series, direct)
+
+
+def enumerated(count: int, rate: float) -> Nodes:
+    """Every size that matters, one node each."""
+    first, last = effective_range(count, rate)
+    sizes = np.arange(first, last + 1, dtype=np.float64)
+    return Nodes(sizes, pmf(sizes, count, rate), 0.0 if last - first == count else _DROPPED_MASS)
+
+
+def nodes(count: int, rate: float, roughness: float) -> Nodes:
+    """The cheaper of the two devices of this module's docstring, for an F no rougher than `roughness`."""
+    spread = deviation(count, rate)
+    first, last = effective_range(count, rate)
+    ratio = roughness * roughness / (1.0 + roughness * roughness)
+    order = 3 + math.ceil(math.log(_GAUSS_ERROR) / math.log(max(ratio, 1e-12)))
+    if spread < _LEAST_DEVIATION_FOR_GAUSS or order * 3 > last - first:
+        return enumerated(count, rate)
+    degree = np.arange(order, dtype=np.float64)
+    diagonal = degree * (1.0 - 2.0 * rate) / spread
+    squares = degree[1:] * (1.0 - (degree[1:] - 1.0) / count)
+    abscissae, vectors = eigh_tridiagonal(diagonal, np.sqrt(squares))
+    return Nodes(count * rate + spread * abscissae, vectors[0] ** 2, _GAUSS_ERROR)

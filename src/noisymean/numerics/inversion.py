@@ -1,0 +1,96 @@
+"""Solve y(t) = target for a decreasing y and many targets at once, with few evaluations.
+
+A table of y brackets every target; a spline of the table is the first guess; bracketed secant steps finish. The
+stopping rule suits a caller who then uses the *tangent* at t: what is left is of second order, |y - target| |dt|.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from scipy.interpolate import CubicSpline
+
+from noisymean.numerics.logs import Array
+
+# From the smallest threshold that matters in double precision to the largest; 0 itself is where the identity jumps.
+_SCOUTS = np.concatenate([-np.logspace(13, -16, 49), [0.0], np.logspace(-16, 13, 49)])
+_TABLE = 128
+_SECOND_ORDER = 1e-15
+_ROUNDS = 80
+_MARGIN = 50.0
+
+
+def solve_decreasing(y: Callable[[Array], Array], targets: Array) -> Array:
+    """t with y(t) = target, for finite targets; y maps a 1-D array of t to values in [-inf, inf]."""
+
+    def rising(t: Array) -> Array:
+        # targets inside a jump all ask for the same t
+        distinct, index = np.unique(t, return_inverse=True)
+        return -y(distinct)[index]
+
+    goals, where = np.unique(-targets, return_inverse=True)
+    solved = _polish(rising, goals, *_table(rising, goals))
+    return np.asarray(solved[where].reshape(targets.shape), dtype=np.float64)
+
+
+def _table(rising: Callable[[Array], Array], goals: Array) -> tuple[Array, Array]:
+    """A grid of t that brackets all goals, dense where the function moves, and its values."""
+    scouts = rising(_SCOUTS)
+    low, high = _bracket(_SCOUTS, scouts, goals)
+    count = min(_TABLE, 16 + 2 * goals.size)
+    grid = np.linspace(low, high, count)
+    values = rising(grid)
+    if np.count_nonzero((values >= goals[0]) & (values <= goals[-1])) < count // 2:
+        finer = np.linspace(*_bracket(grid, values, goals), count)
+        grid, values = np.concatenate([grid, finer]), np.concatenate([values, rising(finer)])
+    grid, values = np.concatenate([grid, _SCOUTS]), np.concatenate([values, scouts])
+    grid, order = np.unique(grid, return_index=True)
+    return grid, np.maximum.accumulate(values[order])
+
+
+def _bracket(grid: Array, values: Array, goals: Array) -> tuple[float, float]:
+    first = max(int(np.searchsorted(values, goals[0], side="left")) - 1, 0)
+    last = min(int(np.searchsorted(values, goals[-1], side="right")), grid.size - 1)
+    return float(grid[first]), float(grid[last])
+
+
+def _polish(rising: Callable[[Array], Array], goals: Array, grid: Array, values: Array) -> Array:
+    right = np.clip(np.searchsorted(values, goals, side="right"), 1, grid.size - 1)
+    low, high = grid[right - 1].copy(), grid[right].copy()
+    y_low, y_high = values[right - 1].copy(), values[right].copy()
+    t = _first_guess(goals, grid, values, low, high)
+    open_ = np.arange(goals.size)
+    for round_ in range(_ROUNDS):
+        y = rising(t[open_])
+        miss = y - goals[open_]
+        above = miss > 0.0
+        high[open_[above]], y_high[open_[above]] = t[open_[above]], y[above]
+        low[open_[~above]], y_low[open_[~above]] = t[open_[~above]], y[~above]
+        width = high[open_] - low[open_]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            slope = (y_high[open_] - y_low[open_]) / width
+            newton = -miss / slope
+            done = np.abs(miss) * np.minimum(np.abs(newton), width) <= _SECOND_ORDER
+        middle = 0.5 * (low[open_] + high[open_])
+        done |= (middle <= low[open_]) | (middle >= high[open_]) | (miss == 0.0)
+        guess = t[open_] + newton
+        bad = ~np.isfinite(guess) | (guess <= low[open_]) | (guess >= high[open_]) | (round_ % 3 == 2)
+        guess = np.where(bad, middle, guess)
+        keep = ~done
+        if not keep.any():
+            break
+        open_ = open_[keep]
+        t[open_] = guess[keep]
+    return t
+
+
+def _first_guess(goals: Array, grid: Array, values: Array, low: Array, high: Array) -> Array:
+    # far outside the goals the function may do anything
+    usable = (values > goals[0] - _MARGIN) & (values < goals[-1] + _MARGIN)
+    usable[1:] &= values[1:] > values[:-1]
+    middle = 0.5 * (low + high)
+    if usable.sum() < 4:
+        return middle
+    guess = CubicSpline(values[usable], grid[usable])(goals)
+    return np.where((guess > low) & (guess < high), guess, middle)

@@ -1,0 +1,71 @@
+"""Logarithms that keep their digits when the naive formula cancels."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Array = NDArray[np.float64]
+
+LOG_2 = 0.6931471805599453
+
+# Below this |x| the Taylor series converge to full precision in _terms(|x|) terms.
+_SERIES_RADIUS = 0.125
+
+
+def _terms(radius: float) -> int:
+    """How many terms of a power series in a variable of at most `radius` reach 1e-18."""
+    return 2 + int(np.ceil(18.0 / -np.log10(min(max(radius, 1e-18), _SERIES_RADIUS))))
+
+
+def log1pmx(x: ArrayLike) -> Array:
+    """log(1 + x) - x, to full relative precision; never positive."""
+    x = np.asarray(x, dtype=np.float64)
+    small = np.abs(x) < _SERIES_RADIUS
+    with np.errstate(divide="ignore", invalid="ignore"):
+        direct = np.log1p(x) - x
+    if not small.any():
+        return np.asarray(direct, dtype=np.float64)
+    z = np.where(small, x, 0.0)
+    # -x^2 (1/2 - x/3 + x^2/4 - ...), Horner from the last term
+    series = np.zeros_like(z)
+    for power in range(_terms(float(np.max(np.abs(z)))) + 2, 1, -1):
+        series = 1.0 / power - z * series
+    return np.asarray(np.where(small, -z * z * series, direct), dtype=np.float64)
+
+
+def x_minus_arctan(x: ArrayLike) -> Array:
+    """x - arctan(x), to full relative precision."""
+    x = np.asarray(x, dtype=np.float64)
+    square = np.square(x)
+    small = square < _SERIES_RADIUS**2
+    z = np.where(small, square, 0.0)
+    series = np.zeros_like(z)
+    for power in range(2 * _terms(float(np.max(z))) + 3, 1, -2):
+        series = 1.0 / power - z * series
+    return np.asarray(np.where(small, x * z * series, x - np.arctan(x)), dtype=np.float64)
+
+
+def log1mexp(x: ArrayLike) -> Array:
+    """log(1 - exp(x)) for x <= 0: the logarithm of the complement of a probability."""
+    x = np.asarray(x, dtype=np.float64)
+    with np.errstate(divide="ignore"):
+        return np.where(x > -LOG_2, np.log(-np.expm1(x)), np.log1p(-np.exp(x)))
+
+
+def log_difference(larger: ArrayLike, smaller: ArrayLike) -> Array:
+    """log(exp(larger) - exp(smaller)); -inf where the difference is not positive."""
+    larger = np.asarray(larger, dtype=np.float64)
+    smaller = np.asarray(smaller, dtype=np.float64)
+    with np.errstate(invalid="ignore"):
+        gap = np.where(np.isneginf(smaller), -np.inf, smaller - larger)
+    return np.where(gap < 0.0, larger + log1mexp(np.minimum(gap, 0.0)), -np.inf)
+
+
+def log_weighted_sum(log_weights: Array, log_values: Array) -> Array:
+    """log sum_i exp(log_weights[i] + log_values[i, ...]) over the first axis."""
+    terms = log_values + log_weights.reshape((-1,) + (1,) * (log_values.ndim - 1))
+    top = np.max(terms, axis=0)
+    safe = np.where(np.isfinite(top), top, 0.0)
+    with np.errstate(divide="ignore"):
+        return np.asarray(safe + np.log(np.sum(np.exp(terms - safe), axis=0)), dtype=np.float64)

@@ -1,0 +1,453 @@
+r"""Trade-off functions as values: f(alpha), inverse, symmetrised, mixed, and (epsilon, delta) both ways.
+
+Notation. f = T(P, Q), alpha = P[reject], beta = Q[accept]. With the loss l = log dQ/dP, the likelihood-ratio test at
+threshold t rejects when l > t and its errors are
+
+    alpha(t) = P[l > t],      beta(t) = Q[l <= t].
+
+They lie on the curve, and the line of slope -e^t through them supports it (Neyman and Pearson). That one map, t to the
+four tails, is all that a trade-off function has to provide; the rest follows without grids:
+
+    f(alpha)      = sup_t  beta(t) + e^t (alpha(t) - alpha)          a supremum of lines: every t is a lower bound
+    delta(eps)    = 1 - beta(eps) - e^eps alpha(eps)                 Dong, Roth and Su 2022, Proposition 6
+    T(Q, P)       : l -> -l, P <-> Q
+    revealed mix  : tails add (the paper's Lemma "joint concavity", equal to its Lemma "min over allocations")
+    f (x) f'      : losses add; closed for the classes that override nothing but `power`
+
+An atom of the loss, such as the identity's at 0, needs no care: its line *is* the curve between two contact points.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple, final
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.optimize import brentq
+from scipy.special import log_ndtr, ndtr, ndtri
+
+from noisymean.errors import check_number, check_probability
+from noisymean.numerics.chi_square import RELATIVE_ERROR
+from noisymean.numerics.inversion import solve_decreasing
+from noisymean.numerics.logs import Array, log1mexp, log_difference, log_weighted_sum
+
+# Losses beyond this are reported as infinite: e^700 is the end of double precision.
+LARGEST_EPSILON = 700.0
+
+
+class Tails(NamedTuple):
+    """Natural logarithms of P[l > t], P[l <= t], Q[l > t], Q[l <= t]."""
+
+    p_above: Array
+    p_below: Array
+    q_above: Array
+    q_below: Array
+
+
+class TradeOff(ABC):
+    """T(P, Q) for some pair of distributions, given by the tails of its privacy loss."""
+
+    @abstractmethod
+    def tails(self, t: Array) -> Tails:
+        """The four log tails at thresholds t (any shape)."""
+
+    @property
+    def slack(self) -> float:
+        """Bound on what the tails leave out, as a share of the line's largest value min(1, e^t)."""
+        return 0.0
+
+    @final
+    def inverse(self) -> TradeOff:
+        """T(Q, P), the reflection of the curve in the diagonal."""
+        return self.forward if isinstance(self, Inverse) else Inverse(self)
+
+    @final
+    def __call__(self, alpha: ArrayLike) -> Array:
+        """f(alpha): the least false negative rate at false positive rate alpha."""
+        value, _ = self._line(_checked(alpha))
+        return np.clip(value, 0.0, 1.0)
+
+    @final
+    def lower(self, alpha: ArrayLike) -> Array:
+        """A number that is never above f(alpha): rounding and left-out mass are subtracted."""
+        value, margin = self._line(_checked(alpha))
+        return np.clip(value - margin, 0.0, 1.0)
+
+    @final
+    def upper(self, alpha: ArrayLike) -> Array:
+        """A number that is never below f(alpha) (its excess over f is of the order of rounding)."""
+        value, margin = self._line(_checked(alpha))
+        return np.clip(value + 2.0 * margin, 0.0, 1.0)
+
+    def _line(self, alpha: Array) -> tuple[Array, Array]:
+        """The supporting line nearest to contact at alpha: its value there, and its numerical error.
+
+        Curves that have f(alpha) in closed form give that instead.
+        """
+        inner = (alpha > 0.0) & (alpha < 1.0)
+        value = np.where(alpha >= 1.0, 0.0, self._at_zero())
+        margin = np.where(alpha >= 1.0, 0.0, RELATIVE_ERROR + self.slack)
+        if inner.any():
+            a = alpha[inner]
+            t = solve_decreasing(lambda s: _log_odds(self.tails(s)), np.log(a) - np.log1p(-a))
+            distinct, index = np.unique(t, return_inverse=True)
+            tails = Tails(*(side[index] for side in self.tails(distinct)))
+            with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+                beta, scaled = np.exp(tails.q_below), np.exp(t + tails.p_above)
+                excess = np.where(t > LARGEST_EPSILON, 0.0, np.exp(np.minimum(t, LARGEST_EPSILON)) * (np.exp(tails.p_above) - a))
+                margin[inner] = RELATIVE_ERROR * (beta + scaled) + self.slack * np.exp(np.minimum(t, 0.0))
+            value[inner] = beta + excess
+        return value, margin
+
+    @final
+    def _at_zero(self) -> float:
+        """f(0) = Q[the loss is finite]."""
+        return float(np.exp(self.tails(np.array([1e300])).q_below[0]))
+
+    @final
+    def log_delta(self, epsilon: ArrayLike) -> Array:
+        """log delta(epsilon), for losses of any sign."""
+        epsilon = np.asarray(check_number("epsilon", epsilon), dtype=np.float64)
+        tails = self.tails(np.atleast_1d(epsilon))
+        return log_difference(tails.q_above, np.atleast_1d(epsilon) + tails.p_above).reshape(epsilon.shape)
+
+    @final
+    def delta(self, epsilon: ArrayLike) -> Array:
+        """The least delta for which Q <= e^epsilon P + delta holds on all sets. The other direction: inverse()."""
+        return np.exp(self.log_delta(epsilon))
+
+    @final
+    def epsilon(self, delta: float) -> float:
+        """The least epsilon >= 0 for which Q <= e^epsilon P + delta holds on all sets; inf if there is none."""
+        delta = float(check_probability("delta", delta))
+        goal = np.log(delta) if delta > 0.0 else -np.inf
+
+        def gap(epsilon: float) -> float:
+            # log delta may be -inf; a large negative number serves brentq as well
+            return float(np.maximum(self.log_delta(epsilon), -1e30) - np.maximum(goal, -1e299))
+
+        if gap(0.0) <= 0.0:
+            return 0.0
+        high = 1.0
+        while gap(high) > 0.0:
+            if high >= LARGEST_EPSILON:
+                return float("inf")
+            high = min(4.0 * high, LARGEST_EPSILON)
+        return float(brentq(gap, 0.0, high, xtol=1e-13, rtol=1e-14))
+
+    @final
+    def advantage(self) -> float:
+        """max over tests of 1 - alpha - beta: delta at epsilon = 0, the total variation distance."""
+        return float(self.delta(0.0))
+
+    @final
+    def bayes_error(self, prior: float = 0.5) -> float:
+        """Least average error of an attacker who holds `prior` for P: min over t of prior*alpha + (1-prior)*beta."""
+        prior = float(check_probability("prior", prior))
+        if prior in (0.0, 1.0):
+            return 0.0
+        tails = self.tails(np.array([np.log(prior) - np.log1p(-prior)]))
+        return float(prior * np.exp(tails.p_above[0]) + (1.0 - prior) * np.exp(tails.q_below[0]))
+
+    @final
+    def gdp_mu(self, alpha: ArrayLike) -> Array:
+        """The mu whose G_mu passes through (alpha, f(alpha))."""
+        alpha = np.asarray(alpha, dtype=np.float64)
+        return np.asarray(-ndtri(alpha) - ndtri(self(alpha)), dtype=np.float64)
+
+    @final
+    def gdp_bounds(self, least_error: float = 1e-6, points: int = 401) -> tuple[float, float]:
+        """Least and largest `gdp_mu` at `points` tests whose two errors both exceed `least_error`.
+
+        Between them lies G: no G_mu with mu below the first is violated... by this curve everywhere, and the curve is
+        above G_mu, as far as these tests see, for every mu above the second.
+        """
+        first, last = -ndtri(least_error), ndtri(least_error)
+        alpha = log_ndtr(-np.linspace(first, last, points))
+        values = self(np.exp(alpha))
+        usable = (values > least_error) & (values < 1.0)
+        mu = -ndtri(np.exp(alpha[usable])) - ndtri(values[usable])
+        if mu.size == 0:
+            return float("inf"), float("inf")
+        return float(mu.min()), float(mu.max())
+
+
+def _checked(alpha: ArrayLike) -> Array:
+    return np.asarray(check_probability("alpha", alpha), dtype=np.float64)
+
+
+def _log_odds(tails: Tails) -> Array:
+    with np.errstate(invalid="ignore"):
+        return tails.p_above - tails.p_below
+
+
+def _from_small(above: Array) -> tuple[Array, Array]:
+    return above, log1mexp(above)
+
+
+@final
+@dataclass(frozen=True)
+class Inverse(TradeOff):
+    """T(Q, P) of a given T(P, Q)."""
+
+    forward: TradeOff
+
+    def tails(self, t: Array) -> Tails:
+        p_above, p_below, q_above, q_below = self.forward.tails(-np.asarray(t))
+        return Tails(q_below, q_above, p_below, p_above)
+
+    @property
+    def slack(self) -> float:
+        return self.forward.slack
+
+
+@final
+@dataclass(frozen=True)
+class Identity(TradeOff):
+    """Id(alpha) = 1 - alpha: nothing leaks. The neutral element of the tensor product."""
+
+    def tails(self, t: Array) -> Tails:
+        above = np.where(np.asarray(t) < 0.0, 0.0, -np.inf)
+        below = np.where(np.asarray(t) < 0.0, -np.inf, 0.0)
+        return Tails(above, below, above, below)
+
+    def _line(self, alpha: Array) -> tuple[Array, Array]:
+        return 1.0 - alpha, np.zeros_like(alpha)
+
+    def power(self, count: int) -> Identity:
+        """The tensor power, again the identity."""
+        return self
+
+
+@final
+@dataclass(frozen=True)
+class Gaussian(TradeOff):
+    """G_mu = T(N(0, 1), N(mu, 1)), the paper's Definition of mu-GDP."""
+
+    mu: float
+
+    def __post_init__(self) -> None:
+        check_number("mu", self.mu, least=0.0)
+
+    def tails(self, t: Array) -> Tails:
+        t = np.asarray(t, dtype=np.float64)
+        if self.mu == 0.0:
+            return Identity().tails(t)
+        z = t / self.mu
+        half = 0.5 * self.mu
+        return Tails(log_ndtr(-z - half), log_ndtr(z + half), log_ndtr(half - z), log_ndtr(z - half))
+
+    def _line(self, alpha: Array) -> tuple[Array, Array]:
+        value = ndtr(-ndtri(alpha) - self.mu)
+        return value, RELATIVE_ERROR * value
+
+    def power(self, count: int) -> Gaussian:
+        """G_mu tensored `count` times is G_{mu sqrt(count)}."""
+        return Gaussian(self.mu * float(np.sqrt(count)))
+
+
+@final
+@dataclass(frozen=True)
+class EpsilonDelta(TradeOff):
+    """f_{eps,delta}(alpha) = max(0, 1 - delta - e^eps alpha, e^-eps (1 - delta - alpha)), the paper's Eq. 1.
+
+    Its extreme pair has losses -inf, -eps, eps and +inf.
+    """
+
+    eps: float
+    dlt: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_number("epsilon", self.eps, least=0.0)
+        check_probability("delta", self.dlt)
+
+    def tails(self, t: Array) -> Tails:
+        t = np.asarray(t, dtype=np.float64)
+        with np.errstate(divide="ignore"):
+            infinite, finite = np.log(self.dlt), np.log1p(-self.dlt)
+        odds = np.logaddexp(0.0, self.eps)
+        likely, unlikely = finite + self.eps - odds, finite - odds
+        high, low = t >= self.eps, t < -self.eps
+        between = ~high & ~low
+        pick = [high, between, low]
+        return Tails(
+            np.select(pick, [-np.inf, unlikely, finite]),
+            np.select(pick, [0.0, np.logaddexp(infinite, likely), infinite]),
+            np.select(pick, [infinite, np.logaddexp(infinite, likely), 0.0]),
+            np.select(pick, [finite, unlikely, -np.inf]),
+        )
+
+    def power(self, count: int) -> EpsilonDelta:
+        """Closed only at eps = 0: f_{0,delta} tensored is f_{0, 1-(1-delta)^count}."""
+        if self.eps != 0.0:
+            raise ValueError(f"epsilon={self.eps}: the tensor power of f_(eps,delta) is closed only at epsilon=0")
+        return EpsilonDelta(0.0, float(-np.expm1(count * np.log1p(-self.dlt))))
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class FiniteOutcomes(TradeOff):
+    """T(P, Q) for finitely many outcomes of probability p[i] and q[i]."""
+
+    p: Array
+    q: Array
+
+    @property
+    def slack(self) -> float:
+        # every probability is a difference of distribution functions, good to an ulp of 1
+        return 2e-16 * self.p.size
+
+    @cached_property
+    def _cumulated(self) -> tuple[Array, Array, Array]:
+        p, q = np.asarray(self.p, dtype=np.float64).ravel(), np.asarray(self.q, dtype=np.float64).ravel()
+        seen = (p > 0.0) | (q > 0.0)
+        p, q = p[seen], q[seen]
+        with np.errstate(divide="ignore"):
+            losses = np.log(q) - np.log(p)
+        order = np.argsort(losses, kind="stable")
+        with np.errstate(divide="ignore"):
+            return losses[order], *(np.log(_both_sums(mass[order])) for mass in (p, q))
+
+    def tails(self, t: Array) -> Tails:
+        losses, p, q = self._cumulated
+        index = np.searchsorted(losses, np.asarray(t), side="right")
+        return Tails(p[1][index], p[0][index], q[1][index], q[0][index])
+
+
+def _both_sums(mass: Array) -> Array:
+    """Sums of the first i and of the last size - i entries, for i = 0 ... size; log(0) = -inf is meant."""
+    first = np.concatenate([[0.0], np.cumsum(mass)])
+    last = np.concatenate([np.cumsum(mass[::-1])[::-1], [0.0]])
+    return np.stack([first, last])
+
+
+@final
+@dataclass(frozen=True)
+class RevealedMixture(TradeOff):
+    """T of two mixtures with the same weights whose index the attacker is told.
+
+    The paper's Lemma "joint concavity" (one threshold for all components), equal to its Lemma "min over allocations"
+    (the best split of alpha among them).
+    """
+
+    weights: tuple[float, ...]
+    components: tuple[TradeOff, ...]
+
+    def __post_init__(self) -> None:
+        check_number("weights", self.weights, least=0.0)
+        if len(self.weights) != len(self.components) or not self.weights:
+            raise ValueError(f"weights={len(self.weights)}, components={len(self.components)}: give one weight for each")
+        if abs(sum(self.weights) - 1.0) > 1e-9:
+            raise ValueError(f"weights={self.weights}: they must add up to 1")
+
+    def tails(self, t: Array) -> Tails:
+        parts = [component.tails(t) for component in self.components]
+        with np.errstate(divide="ignore"):
+            logs = np.log(np.asarray(self.weights))
+        return Tails(*(log_weighted_sum(logs, np.stack(side)) for side in zip(*parts, strict=True)))
+
+    @property
+    def slack(self) -> float:
+        return float(sum(w * c.slack for w, c in zip(self.weights, self.components, strict=True)))
+
+
+@final
+@dataclass(frozen=True)
+class Subsampled(TradeOff):
+    """(1 - rate) Id + rate f = T(P, (1-rate) P + rate Q): the index is *not* revealed.
+
+    The likelihood ratio 1 - rate + rate L increases with L, so the optimal tests are those of f itself.
+    """
+
+    base: TradeOff
+    rate: float
+
+    def __post_init__(self) -> None:
+        check_probability("rate", self.rate)
+
+    def tails(self, t: Array) -> Tails:
+        t = np.asarray(t, dtype=np.float64)
+        if self.rate == 0.0:
+            return Identity().tails(t)
+        if self.rate == 1.0:
+            return self.base.tails(t)
+        # e^s = (e^t - (1 - rate))/rate; below log(1 - rate) every outcome is above the threshold
+        floor = np.log1p(-self.rate)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            near = np.log1p(np.expm1(np.minimum(t, 30.0)) / self.rate)
+            far = t - np.log(self.rate) + np.log1p(-np.exp(floor - np.maximum(t, 0.0)))
+            s = np.where(t > 30.0, far, near)
+        s = np.where(t > floor, np.nan_to_num(s, nan=-1e30, neginf=-1e30), -1e30)
+        p_above, p_below, q_above, q_below = self.base.tails(s)
+        stay, move = floor, np.log(self.rate)
+        return Tails(
+            p_above,
+            p_below,
+            np.logaddexp(stay + p_above, move + q_above),
+            np.logaddexp(stay + p_below, move + q_below),
+        )
+
+    def _line(self, alpha: Array) -> tuple[Array, Array]:
+        value, margin = self.base._line(alpha)
+        return (1.0 - self.rate) * (1.0 - alpha) + self.rate * value, self.rate * margin + RELATIVE_ERROR * (1.0 - alpha)
+
+    @property
+    def slack(self) -> float:
+        return self.rate * self.base.slack
+
+
+@final
+@dataclass(frozen=True)
+class ConvexHullOfMinimum(TradeOff):
+    """The largest trade-off function below all of `curves`: an adversary who may pick the pair.
+
+    Its supporting line at each slope is the lowest of theirs, so its delta is the largest of theirs.
+    """
+
+    curves: tuple[TradeOff, ...]
+
+    def tails(self, t: Array) -> Tails:
+        t = np.asarray(t, dtype=np.float64)
+        candidates = [curve.tails(t) for curve in self.curves]
+        heights = np.stack([np.logaddexp(c.q_below, t + c.p_above) for c in candidates])
+        lowest = np.argmin(heights, axis=0)
+        return Tails(*(np.choose(lowest, side) for side in zip(*candidates, strict=True)))
+
+    @property
+    def slack(self) -> float:
+        return max(curve.slack for curve in self.curves)
+
+
+@final
+@dataclass(frozen=True)
+class Maximum:
+    """Pointwise maximum of trade-off functions: a lower bound on T from several proofs. Again convex."""
+
+    curves: Sequence[TradeOff]
+
+    def __call__(self, alpha: ArrayLike) -> Array:
+        return np.max([curve(alpha) for curve in self.curves], axis=0)
+
+
+def symmetrized_minimum(f: TradeOff) -> TradeOff:
+    """Convex hull of min(f, f^-1): what holds whichever dataset is called D."""
+    return ConvexHullOfMinimum((f, f.inverse()))
+
+
+def symmetrized_maximum(f: TradeOff) -> Maximum:
+    """max(f, f^-1), the paper's bar f_*: a symmetric upper bound on f (Dong, Roth and Su 2022, Proposition 2)."""
+    return Maximum((f, f.inverse()))
+
+
+def from_delta(alpha: ArrayLike, epsilons: Array, deltas: Array) -> Array:
+    """f from its delta(epsilon) by duality: sup_eps 1 - delta - e^eps alpha, and the same with both signs given.
+
+    Exact in the limit of all epsilon, a lower bound for any finite list.
+    """
+    alpha = np.asarray(check_probability("alpha", alpha), dtype=np.float64)
+    lines = 1.0 - np.asarray(deltas) - np.exp(np.asarray(epsilons)) * alpha[..., None]
+    return np.clip(lines.max(axis=-1), 0.0, 1.0)
