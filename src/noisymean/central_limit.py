@@ -1,8 +1,8 @@
 r"""The paper's visual estimate of its ceiling: a Berry-Esseen bound for f^(x)m (Dong, Roth and Su 2022, Theorem 5).
 
 Notation. f = T(N(0,1), N(0,s^2)) with s = K/(K+1), loss l(z) = -log s - (c/2) z^2, c = s^-2 - 1, and the symmetric
-bar f = max(f, f^-1). Let t* be the fixed point, 2 Phi(t*) - 1 = 2 - 2 Phi(t*/s). Left of it bar f is f, right of it f^-1, so every
-functional of bar f is an integral over |z| <= t* under P of l and, weighted by e^l = dQ/dP, of -l:
+bar f = max(f, f^-1). Let t* be the fixed point, 2 Phi(t*) - 1 = 2 - 2 Phi(t*/s). Left of it bar f is f, right of it
+f^-1, so every functional of bar f is an integral over |z| <= t* under P of l and, weighted by e^l = dQ/dP, of -l:
 
     kl      = E[ l (e^l - 1) ],   kappa_2 = E[ l^2 (1 + e^l) ],   kappa_3 = E[ |l + kl|^3 + e^l |l - kl|^3 ]   (over |z| <= t*).
 
@@ -13,6 +13,7 @@ bar f^(x)m(alpha) <= G_mu(alpha - gamma) + gamma on [gamma, 1 - gamma].
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import final
 
 import numpy as np
@@ -70,7 +71,7 @@ def central_limit(step: int, copies: int, *, rate: float = 1.0) -> CentralLimit:
     kinks = [float(np.sqrt(2.0 * (-log_scale - level) / c)) for level in (kl, -kl) if level < -log_scale]
     edges = sorted({0.0, fixed, *(kink for kink in kinks if 0.0 < kink < fixed)})
     kappa3 = 0.0
-    for low, high in zip(edges, edges[1:], strict=False):
+    for low, high in pairwise(edges):
         loss, density = on(low, high)
         kappa3 += integral((np.abs(loss + kl) ** 3 + np.exp(loss) * np.abs(loss - kl) ** 3) * density, low, high)
     variance = copies * (kappa2 - kl * kl)

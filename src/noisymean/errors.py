@@ -1,9 +1,9 @@
 """Every complaint of noisymean: one line that names the value, what is allowed, and the remedy.
 
-    NoisymeanError
-    |- InvalidInput        a value outside its range; also a ValueError            (exit code 2)
-    |  `- Undefined        a legal value for which the quantity does not exist
-    `- MissingDependency   an optional package is not installed; also an ImportError
+NoisymeanError
+|- InvalidInput        a value outside its range; also a ValueError            (exit code 2)
+|  `- Undefined        a legal value for which the quantity does not exist
+`- MissingDependency   an optional package is not installed; also an ImportError
 """
 
 from __future__ import annotations
@@ -41,7 +41,13 @@ def _shown(value: object) -> str:
 
 
 def check_number(
-    name: str, value: ArrayLike, *, least: float = -np.inf, most: float = np.inf, above: float | None = None, remedy: str = ""
+    name: str,
+    value: ArrayLike,
+    *,
+    least: float = -np.inf,
+    most: float = np.inf,
+    above: float | None = None,
+    remedy: str = "",
 ) -> ArrayLike:
     """`value` if all of it is finite and inside [least, most] (and > above); else InvalidInput."""
     try:

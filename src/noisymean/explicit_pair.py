@@ -21,7 +21,7 @@ from typing import final
 
 import numpy as np
 from scipy.interpolate import CubicSpline
-from scipy.special import chdtr, chdtrc, gammaln, log_ndtr, ndtr, ndtri, ndtri_exp
+from scipy.special import chdtr, chdtrc, gammaln, ndtr, ndtri, ndtri_exp
 
 from noisymean.gaussian_pair import gaussian_pair
 from noisymean.mechanisms import ASGM, EASGM, FEASGM, SGM, Mechanism, denominator_step
@@ -164,7 +164,7 @@ def _asgm_pairs(mechanism: ASGM) -> list[ExplicitPair]:
     line_only = last - first >= _MOST_SCALES
     if line_only:
         # cells of x1 are smooth in the size: over one deviation of it a threshold z moves by z * deviation / size
-        nodes = binomial.nodes(count, q, roughness=_REACH * binomial.deviation(count, q) / max(first, 1))
+        nodes = binomial.nodes(count, q, roughness=3.0 * binomial.deviation(count, q) / binomial.small_size(count, q))
     else:
         nodes = binomial.enumerated(count, q)
     sizes, weights = nodes.sizes, nodes.weights
@@ -241,7 +241,7 @@ class TabulatedPair(TradeOff):
         if self._few:
             # P[chi^2 <= r] ~ (r/2)^(m/2) / Gamma(1 + m/2) = e^-_END, and the loss is at (c/2) r from its end
             ends[1] = -np.log(np.expm1(-2.0 * self.log_scale)) + (_END - gammaln(1.0 + 0.5 * self.dof)) * 2.0 / self.dof
-        x = np.linspace(*ends, _TABLE)
+        x = np.linspace(ends[0], ends[1], _TABLE)
         tails = exact.tails(self._top - np.exp(-x) if self._few else x)
         quantiles = (
             np.where(above < below, ndtri_exp(above), -ndtri_exp(below))

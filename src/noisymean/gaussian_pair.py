@@ -74,7 +74,9 @@ class GaussianPairs(TradeOff):
         )
 
 
-def gaussian_pair(dimension: int, shift: float, scale: float | None = None, *, log_scale: float | None = None) -> TradeOff:
+def gaussian_pair(
+    dimension: int, shift: float, scale: float | None = None, *, log_scale: float | None = None
+) -> TradeOff:
     """T(N(0, I_n), N(m, s^2 I_n)) with |m| = shift and s = scale (or its logarithm, exact near s = 1).
 
     >>> round(float(gaussian_pair(dimension=20, shift=0.8, scale=0.8)(0.1)), 6)

@@ -76,7 +76,7 @@ def _whole(name: str, value: object, least: int, most: int) -> int:
 class _Validated:
     """Checks the fields that every mechanism shares and brings them to their exact types."""
 
-    sample_rate: Fraction
+    sample_rate: Rate
     noise_multiplier: float
 
     def __post_init__(self) -> None:
@@ -84,15 +84,20 @@ class _Validated:
         fix(self, "sample_rate", exact_rate(self.sample_rate))
         check_number("noise_multiplier", self.noise_multiplier, above=0.0, remedy="without noise nothing is private")
         fix(self, "noise_multiplier", float(self.noise_multiplier))
-        if getattr(self, "dataset_size", None) is not None:
-            fix(self, "dataset_size", _whole("dataset_size", self.dataset_size, 0, LARGEST_DATASET))
-        if getattr(self, "dimension", None) is not None:
-            fix(self, "dimension", _whole("dimension", self.dimension, 1, LARGEST_DIMENSION))
+        for name, least, most in (("dataset_size", 0, LARGEST_DATASET), ("dimension", 1, LARGEST_DIMENSION)):
+            value = getattr(self, name)
+            if value is not None or not isinstance(self, SGM):
+                fix(self, name, _whole(name, value, least, most))
+
+    @property
+    def rate(self) -> Fraction:
+        """The sample rate exactly as it was written."""
+        return exact_rate(self.sample_rate)
 
     @property
     def q(self) -> float:
         """The sample rate as a float, for the mathematics."""
-        return float(self.sample_rate)
+        return float(self.rate)
 
 
 @final
@@ -153,8 +158,7 @@ class FEASGM(_Validated):
     @property
     def floors(self) -> tuple[int, int]:
         """floor(N q) and floor((N+1) q) of the exact decimal."""
-        rate = Fraction(self.sample_rate)
-        return math.floor(self.dataset_size * rate), math.floor((self.dataset_size + 1) * rate)
+        return math.floor(self.dataset_size * self.rate), math.floor((self.dataset_size + 1) * self.rate)
 
 
 Mechanism: TypeAlias = SGM | EASGM | ASGM | FEASGM
@@ -190,11 +194,14 @@ def with_public_size(mechanism: Mechanism, adjacency: Adjacency) -> Mechanism:
     match mechanism:
         case ASGM():
             raise Undefined(
-                "adjacency", adjacency.value, "add-remove for ASGM", "its denominator |B| is random under every adjacency"
+                "adjacency",
+                adjacency.value,
+                "add-remove for ASGM",
+                "its denominator |B| is random under every adjacency",
             )
         case _:
             return SGM(
-                sample_rate=mechanism.sample_rate,
+                sample_rate=mechanism.rate,
                 noise_multiplier=mechanism.noise_multiplier,
                 dataset_size=mechanism.dataset_size,
                 dimension=mechanism.dimension,

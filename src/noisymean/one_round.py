@@ -1,12 +1,12 @@
 r"""The curves of one round, all T(M(D), M(D')) with |D| = N and |D'| = N + 1, in the paper's direction.
 
     claimed          q G_{1/sigma} + (1-q) Id, what accountants report          Bu et al. 2020
-    guarantee        sound for every pair of datasets                           Theorems EASGM_HIGH, ASGM_HIGH, FEASGM
-    guarantee_tight  sound, and at least as good                                docs/theory.md, "Tighter"
-    per_pair         sound for *given* gradients                                Eq. lower_bound_EASGM, Low_ASGM, Theorem per_pair_FEASGM
-    ceiling          no transparent guarantee of this kind can be better        Theorems upperbound_EASGM, _ASGM, _FEASGM
-    ceiling_clt      the ceiling by a central limit theorem                     Theorem upperbound_estimate (module `central_limit`)
-    leakage          achieved by an attacker on an explicit pair of datasets    docs/theory.md, "Certified leakage"
+    guarantee        sound for every pair of datasets                   Theorems EASGM_HIGH, ASGM_HIGH, FEASGM
+    guarantee_tight  sound, and at least as good                        docs/theory.md, "Tighter"
+    per_pair         sound for *given* gradients                        Eq. lower_bound_EASGM, Low_ASGM, per_pair_FEASGM
+    ceiling          no transparent guarantee of this kind is better    Theorems upperbound_EASGM, _ASGM, _FEASGM
+    ceiling_clt      the ceiling by a central limit theorem             Theorem upperbound_estimate (`central_limit`)
+    leakage          achieved on an explicit pair of datasets           docs/theory.md, "Certified leakage"
 
 The paper sums over all 2^N batches; the worst-case means depend on |B| only, so here it is a sum over N + 1 sizes with
 binomial weights. K is N for EASGM and floor(Nq) for FEASGM; s = K/(K+1).
@@ -20,7 +20,7 @@ from itertools import pairwise
 from typing import Protocol, final
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from noisymean.central_limit import CentralLimit, central_limit
 from noisymean.errors import InvalidInput, Undefined, check_number, check_probability
@@ -32,8 +32,8 @@ from noisymean.numerics.logs import Array
 from noisymean.size_revealed import size_revealed
 from noisymean.tradeoff import Gaussian, Identity, RevealedMixture, Subsampled, TradeOff
 
-# Tails are wanted this many deviations out when the roughness of a sum over sizes is judged.
-_DEVIATIONS = 9.0
+# How many deviations out of the middle a threshold counts when the roughness of a sum over sizes is judged.
+_DEVIATIONS = 3.0
 LARGEST_ENUMERATION = 20
 # Distinct shifts above which a per-pair mixture is compressed, and the number of Chebyshev nodes for each unit of shift.
 _MOST_SHIFTS = 4096
@@ -105,13 +105,13 @@ def ceiling(mechanism: Mechanism) -> TradeOff | None:
         case ASGM():
             if mechanism.dataset_size == 0:
                 return None
-            scaled = gaussian_pair(mechanism.dimension - 1, 0.0, log_scale=_log_ratio(mechanism.dataset_size))
+            scaled = gaussian_pair(mechanism.dimension - 1, 0.0, log_scale=float(_log_ratio(mechanism.dataset_size)))
             return Subsampled(scaled, asgm_ceiling_rate(mechanism))
         case SGM() | EASGM() | FEASGM():
             step = denominator_step(mechanism)
             if step is None:
                 return None
-            return gaussian_pair(_dimension(mechanism) - 1, 0.0, log_scale=_log_ratio(step))
+            return gaussian_pair(_dimension(mechanism) - 1, 0.0, log_scale=float(_log_ratio(step)))
 
 
 def ceiling_clt(mechanism: Mechanism) -> CentralLimit | None:
@@ -143,7 +143,9 @@ def leakage(mechanism: Mechanism) -> Leakage:
     return Leakage(tuple(pairs), tuple(pair.curve for pair in pairs))
 
 
-def per_pair(mechanism: EASGM | ASGM | FEASGM, gradients: ArrayLike | None = None, *, gram: ArrayLike | None = None) -> TradeOff:
+def per_pair(
+    mechanism: EASGM | ASGM | FEASGM, gradients: ArrayLike | None = None, *, gram: ArrayLike | None = None
+) -> TradeOff:
     """The paper's guarantee for *given* clipped gradients: sound for this pair, with the batch revealed.
 
     `gradients` has one row for each record of D', the new one last, in units of the clipping bound C; `gram` is the matrix of
@@ -155,7 +157,9 @@ def per_pair(mechanism: EASGM | ASGM | FEASGM, gradients: ArrayLike | None = Non
         raise InvalidInput("gradients", f"{count + 1} rows", f"dataset_size + 1 = {mechanism.dataset_size + 1} rows")
     if count > LARGEST_ENUMERATION:
         raise Undefined(
-            "dataset_size", count, f"<= {LARGEST_ENUMERATION} for per_pair, which enumerates 2^N batches",
+            "dataset_size",
+            count,
+            f"<= {LARGEST_ENUMERATION} for per_pair, which enumerates 2^N batches",
             "use guarantee (every pair), ceiling (every pair, optimistic) or leakage (explicit pairs) for larger datasets",
         )
     sizes, sum_square, with_new = _subset_sums(inner)
@@ -167,7 +171,7 @@ def per_pair(mechanism: EASGM | ASGM | FEASGM, gradients: ArrayLike | None = Non
     def shift(multiple: Array | float) -> Array:
         """|multiple * g_new - sum over B| for every batch B."""
         square = multiple * multiple * new_square - 2.0 * multiple * with_new + sum_square
-        return np.sqrt(np.maximum(square, 0.0))
+        return np.asarray(np.sqrt(np.maximum(square, 0.0)))
 
     if isinstance(mechanism, ASGM):
         scales = np.where(sizes > 0, _log_ratio(np.maximum(sizes, 1.0)), 0.0)
@@ -179,7 +183,7 @@ def per_pair(mechanism: EASGM | ASGM | FEASGM, gradients: ArrayLike | None = Non
         return Subsampled(Gaussian(float(np.sqrt(new_square)) / sigma), q)
     shifts = np.concatenate([shift(0.0), shift(float(step))]) / ((step + 1.0) * sigma)
     both = np.concatenate([(1.0 - q) * weights, q * weights])
-    return _compressed(mechanism.dimension, both, shifts, np.full_like(shifts, _log_ratio(step)))
+    return _compressed(mechanism.dimension, both, shifts, np.full_like(shifts, float(_log_ratio(step))))
 
 
 def _gram_matrix(gradients: ArrayLike | None, gram: ArrayLike | None) -> Array:
@@ -194,7 +198,9 @@ def _gram_matrix(gradients: ArrayLike | None, gram: ArrayLike | None) -> Array:
         raise InvalidInput("gradients", f"shape {matrix.shape}", "a matrix with one row for each record of D'")
     longest = float(np.sqrt(np.max(np.diag(matrix))))
     if longest > 1.0 + 1e-9:
-        raise InvalidInput("gradients", f"norm {longest:g}", "at most 1 (the clipping bound)", "clip them and divide by C first")
+        raise InvalidInput(
+            "gradients", f"norm {longest:g}", "at most 1 (the clipping bound)", "clip them and divide by C first"
+        )
     return np.asarray(matrix)
 
 
@@ -224,14 +230,16 @@ def _compressed(dimension: int, weights: Array, shifts: Array, log_scales: Array
         order = np.argsort(shifts[mine])
         ordered, mass = shifts[mine][order], weights[mine][order]
         if ordered.size > _MOST_SHIFTS:
-            cuts = np.unique(np.searchsorted(ordered, np.linspace(ordered[0], ordered[-1], _MOST_SHIFTS + 1)[1:], side="right"))
+            cuts = np.unique(
+                np.searchsorted(ordered, np.linspace(ordered[0], ordered[-1], _MOST_SHIFTS + 1)[1:], side="right")
+            )
             edges = np.concatenate([[0], cuts])
             kept = [(lo, hi) for lo, hi in pairwise(edges) if hi > lo]
             mass = np.array([mass[lo:hi].sum() for lo, hi in kept])
             ordered = np.array([ordered[hi - 1] for _, hi in kept])
         parts.append((mass, ordered, np.full_like(ordered, scale)))
-    joined = [np.concatenate(column) for column in zip(*parts, strict=True)]
-    return GaussianPairs(dimension, *joined)
+    mass, shifts, log_scales = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return GaussianPairs(dimension, mass, shifts, log_scales)
 
 
 def _dimension(mechanism: Mechanism) -> int:
@@ -240,9 +248,9 @@ def _dimension(mechanism: Mechanism) -> int:
     return mechanism.dimension
 
 
-def _log_ratio(step: ArrayLike) -> float:
+def _log_ratio(step: ArrayLike) -> Array:
     """log(K/(K+1)), accurate for any K."""
-    return -np.log1p(1.0 / np.asarray(step, dtype=np.float64))  # type: ignore[no-any-return]
+    return np.asarray(-np.log1p(1.0 / np.asarray(step, dtype=np.float64)))
 
 
 def _batch_shift(mechanism: EASGM | FEASGM | SGM, step: int, offset: float, extra: int = 0) -> GaussianPairs:
@@ -254,9 +262,8 @@ def _batch_shift(mechanism: EASGM | FEASGM | SGM, step: int, offset: float, extr
     unit = 1.0 / ((step + 1.0) * mechanism.noise_multiplier)
     log_scale = float(_log_ratio(step))
     dimension = _dimension(mechanism)
-    first, _ = binomial.effective_range(count, q)
     scale_spread = np.expm1(-2.0 * log_scale) * np.sqrt(0.5 * dimension)
-    least_shift = max(unit * (offset + first), 1e-300)
+    least_shift = max(unit * (offset + binomial.small_size(count, q)), 1e-300)
     # |dz/dmu| <= 1/s + |z| min(1/(2 spread), 1/mu): docs/numerics.md, "Sums over batch sizes"
     slope = np.exp(-log_scale) + _DEVIATIONS * min(0.5 / scale_spread, 1.0 / least_shift)
     nodes = binomial.nodes(count, q, roughness=float(slope) * unit * binomial.deviation(count, q))
@@ -266,10 +273,9 @@ def _batch_shift(mechanism: EASGM | FEASGM | SGM, step: int, offset: float, extr
 
 
 def _asgm_given_batch(mechanism: ASGM) -> GaussianPairs:
-    """Mixture over batch sizes k of T(N(0, I), N(2k/((k+1) sigma), (k/(k+1))^2 I)), k = 0 being G_{1/sigma}: Theorem ASGM_HIGH."""
+    """Theorem ASGM_HIGH: mixture over sizes k of T(N(0, I), N(2k/((k+1) sigma), (k/(k+1))^2 I)); k = 0 is G_{1/sigma}."""
     count, q, sigma, dimension = mechanism.dataset_size, mechanism.q, mechanism.noise_multiplier, mechanism.dimension
-    first, _ = binomial.effective_range(count, q)
-    least = max(float(first), 1.0)
+    least = binomial.small_size(count, q)
     spread = binomial.deviation(count, q)
     slope = (np.sqrt(2.0 * dimension) + 4.0 / sigma) / least**2 + _DEVIATIONS / least
     nodes = binomial.nodes(count, q, roughness=float(slope) * spread)
@@ -302,7 +308,7 @@ class BestOf:
 
     def lower(self, alpha: ArrayLike) -> Array:
         """The largest of the lower bounds."""
-        return np.max([bound.lower(alpha) for bound in self.bounds], axis=0)
+        return np.asarray(np.max([bound.lower(alpha) for bound in self.bounds], axis=0))
 
 
 @final
@@ -362,9 +368,9 @@ class Curves:
     clt: CentralLimit | None = field(repr=False)
 
     @property
-    def violated(self) -> Array:
+    def violated(self) -> NDArray[np.bool_]:
         """Where the leakage is below the claim: proof that the claim is false."""
-        return self.leakage < self.claimed * (1.0 - 1e-9)
+        return np.asarray(self.leakage < self.claimed * (1.0 - 1e-9))
 
 
 def curve(mechanism: Mechanism, alpha: ArrayLike | None = None, *, points: int = 201) -> Curves:

@@ -70,9 +70,10 @@ def size_revealed(dataset_size: int, rate: float, noise_multiplier: float) -> Tr
     """The dimension-free guarantee of ASGM for |D| = `dataset_size`."""
     shift = 2.0 / noise_multiplier
     spread = binomial.deviation(dataset_size, rate)
-    first, last = binomial.effective_range(dataset_size, rate)
     # x_k moves by log(k/(N+1-k))/m: over one deviation of k by spread * (1/k + 1/(N+1-k)) / m
-    slope = (1.0 / max(first, 1) + 1.0 / (dataset_size + 1 - last)) / shift
+    slope = (
+        1.0 / binomial.small_size(dataset_size, rate) + 1.0 / binomial.small_size(dataset_size, 1.0 - rate)
+    ) / shift
     nodes = binomial.nodes(dataset_size, rate, roughness=float(slope) * spread)
     odds = nodes.sizes / (dataset_size + 1.0 - nodes.sizes)
     # mass of (k, new record in) is q Bin(k-1) = (1-q) r_k Bin(k)

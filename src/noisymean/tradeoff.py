@@ -98,7 +98,9 @@ class TradeOff(ABC):
             tails = Tails(*(side[index] for side in self.tails(distinct)))
             with np.errstate(over="ignore", invalid="ignore", under="ignore"):
                 beta, scaled = np.exp(tails.q_below), np.exp(t + tails.p_above)
-                excess = np.where(t > LARGEST_EPSILON, 0.0, np.exp(np.minimum(t, LARGEST_EPSILON)) * (np.exp(tails.p_above) - a))
+                excess = np.where(
+                    t > LARGEST_EPSILON, 0.0, np.exp(np.minimum(t, LARGEST_EPSILON)) * (np.exp(tails.p_above) - a)
+                )
                 margin[inner] = RELATIVE_ERROR * (beta + scaled) + self.slack * np.exp(np.minimum(t, 0.0))
             value[inner] = beta + excess
         return value, margin
@@ -123,7 +125,7 @@ class TradeOff(ABC):
     @final
     def epsilon(self, delta: float) -> float:
         """The least epsilon >= 0 for which Q <= e^epsilon P + delta holds on all sets; inf if there is none."""
-        delta = float(check_probability("delta", delta))
+        delta = float(_checked(delta, "delta"))
         goal = np.log(delta) if delta > 0.0 else -np.inf
 
         def gap(epsilon: float) -> float:
@@ -147,7 +149,7 @@ class TradeOff(ABC):
     @final
     def bayes_error(self, prior: float = 0.5) -> float:
         """Least average error of an attacker who holds `prior` for P: min over t of prior*alpha + (1-prior)*beta."""
-        prior = float(check_probability("prior", prior))
+        prior = float(_checked(prior, "prior"))
         if prior in (0.0, 1.0):
             return 0.0
         tails = self.tails(np.array([np.log(prior) - np.log1p(-prior)]))
@@ -176,8 +178,8 @@ class TradeOff(ABC):
         return float(mu.min()), float(mu.max())
 
 
-def _checked(alpha: ArrayLike) -> Array:
-    return np.asarray(check_probability("alpha", alpha), dtype=np.float64)
+def _checked(value: ArrayLike, name: str = "alpha") -> Array:
+    return np.asarray(check_probability(name, value), dtype=np.float64)
 
 
 def _log_odds(tails: Tails) -> Array:
@@ -310,7 +312,7 @@ class FiniteOutcomes(TradeOff):
             losses = np.log(q) - np.log(p)
         order = np.argsort(losses, kind="stable")
         with np.errstate(divide="ignore"):
-            return losses[order], *(np.log(_both_sums(mass[order])) for mass in (p, q))
+            return losses[order], np.log(_both_sums(p[order])), np.log(_both_sums(q[order]))
 
     def tails(self, t: Array) -> Tails:
         losses, p, q = self._cumulated
@@ -340,7 +342,9 @@ class RevealedMixture(TradeOff):
     def __post_init__(self) -> None:
         check_number("weights", self.weights, least=0.0)
         if len(self.weights) != len(self.components) or not self.weights:
-            raise ValueError(f"weights={len(self.weights)}, components={len(self.components)}: give one weight for each")
+            raise ValueError(
+                f"weights={len(self.weights)}, components={len(self.components)}: give one weight for each"
+            )
         if abs(sum(self.weights) - 1.0) > 1e-9:
             raise ValueError(f"weights={self.weights}: they must add up to 1")
 
@@ -393,7 +397,9 @@ class Subsampled(TradeOff):
 
     def _line(self, alpha: Array) -> tuple[Array, Array]:
         value, margin = self.base._line(alpha)
-        return (1.0 - self.rate) * (1.0 - alpha) + self.rate * value, self.rate * margin + RELATIVE_ERROR * (1.0 - alpha)
+        return (1.0 - self.rate) * (1.0 - alpha) + self.rate * value, self.rate * margin + RELATIVE_ERROR * (
+            1.0 - alpha
+        )
 
     @property
     def slack(self) -> float:
@@ -430,7 +436,7 @@ class Maximum:
     curves: Sequence[TradeOff]
 
     def __call__(self, alpha: ArrayLike) -> Array:
-        return np.max([curve(alpha) for curve in self.curves], axis=0)
+        return np.asarray(np.max([curve(alpha) for curve in self.curves], axis=0))
 
 
 def symmetrized_minimum(f: TradeOff) -> TradeOff:
@@ -450,4 +456,4 @@ def from_delta(alpha: ArrayLike, epsilons: Array, deltas: Array) -> Array:
     """
     alpha = np.asarray(check_probability("alpha", alpha), dtype=np.float64)
     lines = 1.0 - np.asarray(deltas) - np.exp(np.asarray(epsilons)) * alpha[..., None]
-    return np.clip(lines.max(axis=-1), 0.0, 1.0)
+    return np.asarray(np.clip(lines.max(axis=-1), 0.0, 1.0))

@@ -16,6 +16,7 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.linalg import eigh_tridiagonal
 from scipy.special import gammaln
 
@@ -23,6 +24,8 @@ from noisymean.numerics.logs import Array, log1pmx
 
 _DROPPED_MASS = 1e-18
 _GAUSS_ERROR = 1e-15
+# What a Gauss rule is charged with; measured: below 3e-14 (docs/numerics.md).
+_GAUSS_SLACK = 1e-13
 # The Gauss rule is used only where the law has settled to its smooth shape.
 _LEAST_DEVIATION_FOR_GAUSS = 6.0
 _HALF_LOG_TWO_PI = 0.9189385332046727
@@ -39,6 +42,11 @@ class Nodes(NamedTuple):
 def deviation(count: int, rate: float) -> float:
     """Standard deviation of Bin(count, rate)."""
     return math.sqrt(count * rate * (1.0 - rate))
+
+
+def small_size(count: int, rate: float) -> float:
+    """A size three deviations below the mean, at least 1: where functions of 1/size are at their roughest."""
+    return max(count * rate - 3.0 * deviation(count, rate), 1.0)
 
 
 def effective_range(count: int, rate: float) -> tuple[int, int]:
@@ -62,7 +70,7 @@ def pmf(sizes: Array, count: int, rate: float) -> Array:
         _deviance(shift / (count * rate)) * (count * rate)
         + _deviance(-shift / (count * (1.0 - rate))) * (count * (1.0 - rate))
     )
-    log_mass = log_mass + _stirling_error(np.float64(count)) - _stirling_error(k) - _stirling_error(r)
+    log_mass = log_mass + _stirling_error(count) - _stirling_error(k) - _stirling_error(r)
     log_mass = log_mass - _HALF_LOG_TWO_PI + 0.5 * (math.log(count) - np.log(k) - np.log(r))
     edge = np.where(sizes <= 0, count * math.log1p(-rate), count * math.log(rate))
     return np.exp(np.where(inner, log_mass, edge))
@@ -73,9 +81,9 @@ def _deviance(e: Array) -> Array:
     return np.asarray((1.0 + e) * log1pmx(e) + e * e, dtype=np.float64)
 
 
-def _stirling_error(k: Array) -> Array:
+def _stirling_error(size: ArrayLike) -> Array:
     """log k! minus Stirling's formula."""
-    k = np.asarray(k, dtype=np.float64)
+    k = np.asarray(size, dtype=np.float64)
     with np.errstate(over="ignore"):
         i = 1.0 / k
         series = i * (1 / 12 - i * i * (1 / 360 - i * i * (1 / 1260 - i * i * (1 / 1680 - i * i / 1188))))
@@ -102,4 +110,4 @@ def nodes(count: int, rate: float, roughness: float) -> Nodes:
     diagonal = degree * (1.0 - 2.0 * rate) / spread
     squares = degree[1:] * (1.0 - (degree[1:] - 1.0) / count)
     abscissae, vectors = eigh_tridiagonal(diagonal, np.sqrt(squares))
-    return Nodes(count * rate + spread * abscissae, vectors[0] ** 2, _GAUSS_ERROR)
+    return Nodes(count * rate + spread * abscissae, vectors[0] ** 2, _GAUSS_SLACK)

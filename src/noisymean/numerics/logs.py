@@ -50,7 +50,7 @@ def log1mexp(x: ArrayLike) -> Array:
     """log(1 - exp(x)) for x <= 0: the logarithm of the complement of a probability."""
     x = np.asarray(x, dtype=np.float64)
     with np.errstate(divide="ignore"):
-        return np.where(x > -LOG_2, np.log(-np.expm1(x)), np.log1p(-np.exp(x)))
+        return np.asarray(np.where(x > -LOG_2, np.log(-np.expm1(x)), np.log1p(-np.exp(x))))
 
 
 def log_difference(larger: ArrayLike, smaller: ArrayLike) -> Array:
