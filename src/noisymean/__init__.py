@@ -1,7 +1,8 @@
 """noisymean: the privacy of DP-SGD as it is really run, a noisy *mean* and not a noisy sum."""
 
+from noisymean.accountant import Account, account
 from noisymean.errors import InvalidInput, MissingDependency, NoisymeanError, Undefined
-from noisymean.mechanisms import ASGM, EASGM, FEASGM, SGM, Adjacency
+from noisymean.mechanisms import ASGM, EASGM, FEASGM, SGM, Adjacency, OpacusLoader
 from noisymean.one_round import (
     Curves,
     ceiling,
@@ -21,13 +22,16 @@ __all__ = [
     "EASGM",
     "FEASGM",
     "SGM",
+    "Account",
     "Adjacency",
     "Curves",
     "InvalidInput",
     "MissingDependency",
     "NoisymeanError",
+    "OpacusLoader",
     "Undefined",
     "__version__",
+    "account",
     "ceiling",
     "ceiling_clt",
     "claimed",

@@ -24,7 +24,7 @@ from scipy.interpolate import CubicSpline
 from scipy.special import chdtr, chdtrc, gammaln, ndtr, ndtri, ndtri_exp
 
 from noisymean.gaussian_pair import gaussian_pair
-from noisymean.mechanisms import ASGM, EASGM, FEASGM, SGM, Mechanism, denominator_step
+from noisymean.mechanisms import ASGM, Expected, Mechanism, OpacusLoader, denominators, new_record_rate
 from noisymean.numerics import binomial
 from noisymean.numerics.inversion import solve_decreasing
 from noisymean.numerics.logs import Array
@@ -62,6 +62,10 @@ class LineMixture:
         """Without the components of weight zero."""
         kept = self.weights > 0.0
         return LineMixture(self.weights[kept], self.means[kept], self.scales[kept])
+
+    def in_units(self, unit: float) -> LineMixture:
+        """The same law of x / unit."""
+        return LineMixture(self.weights, self.means / unit, self.scales / unit)
 
     def log_density(self, x: Array) -> Array:
         """log of the density of x1."""
@@ -109,6 +113,10 @@ class ExplicitPair:
             if self.p.means.size == 1 and self.q.means.size == 1:
                 shift = abs(float(self.q.means[0] - self.p.means[0])) / float(p_scale[0])
                 return gaussian_pair(self.dimension, shift, log_scale=log_scale)
+            if log_scale > 0.0:
+                # the other way round, in units of the noise of D'
+                unit = float(q_scale[0])
+                return _product_curve(self.dimension, self.q.in_units(unit), self.p.in_units(unit), -log_scale).inverse()
             return _product_curve(self.dimension, self.p, self.q, log_scale)
         return _cell_curve(1 if self.line_only else self.dimension, self.p, self.q)
 
@@ -119,11 +127,7 @@ class ExplicitPair:
 
 def explicit_pairs(mechanism: Mechanism) -> list[ExplicitPair]:
     """The family that `leakage` takes the best of: D all-zero or all aligned, the new record's gradient from -C to C."""
-    match mechanism:
-        case ASGM():
-            return _asgm_pairs(mechanism)
-        case SGM() | EASGM() | FEASGM():
-            return _expected_pairs(mechanism)
+    return _asgm_pairs(mechanism) if isinstance(mechanism, ASGM) else _expected_pairs(mechanism)
 
 
 def _describe(shared: int, new: float) -> str:
@@ -131,11 +135,11 @@ def _describe(shared: int, new: float) -> str:
     return f"{others}, the new record's is {new:g}*C*u"
 
 
-def _expected_pairs(mechanism: SGM | EASGM | FEASGM) -> list[ExplicitPair]:
-    step = denominator_step(mechanism)
-    dimension = mechanism.dimension or 1
-    log_scale = 0.0 if step is None else -float(np.log1p(1.0 / step))
-    scale, q, sigma = float(np.exp(log_scale)), mechanism.q, mechanism.noise_multiplier
+def _expected_pairs(mechanism: Expected) -> list[ExplicitPair]:
+    before, after = denominators(mechanism)
+    log_scale = -float(np.log1p((after - before) / before))
+    scale, sigma, dimension = float(np.exp(log_scale)), mechanism.noise_multiplier, mechanism.dimension or 1
+    q = new_record_rate(mechanism)
     pairs = []
 
     def add(shared: int, new: float, sizes: Array, weights: Array) -> None:
@@ -146,10 +150,11 @@ def _expected_pairs(mechanism: SGM | EASGM | FEASGM) -> list[ExplicitPair]:
         q_mix = LineMixture(q_weights, scale * q_means / sigma, np.full_like(q_means, scale)).present()
         pairs.append(ExplicitPair(_describe(shared, new), dimension, p, q_mix, log_scale=log_scale))
 
-    none, certain = np.zeros(1), np.ones(1)
-    for new in (1.0, 0.75, 0.5, 0.25) if step is not None else (1.0,):
-        add(0, new, none, certain)
-    if step is not None and mechanism.dataset_size is not None:
+    same = before == after
+    for new in (1.0,) if same else (1.0, 0.75, 0.5, 0.25):
+        add(0, new, np.zeros(1), np.ones(1))
+    moves = isinstance(mechanism, OpacusLoader) and mechanism.rate_moves
+    if not same and not moves and mechanism.dataset_size is not None:
         first, last = binomial.effective_range(mechanism.dataset_size, q)
         if last - first < _MOST_SIZES:
             nodes = binomial.enumerated(mechanism.dataset_size, q)

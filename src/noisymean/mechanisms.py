@@ -76,12 +76,12 @@ def _whole(name: str, value: object, least: int, most: int) -> int:
 class _Validated:
     """Checks the fields that every mechanism shares and brings them to their exact types."""
 
-    sample_rate: Rate
     noise_multiplier: float
 
     def __post_init__(self) -> None:
         fix = object.__setattr__
-        fix(self, "sample_rate", exact_rate(self.sample_rate))
+        if not isinstance(self, OpacusLoader):
+            fix(self, "sample_rate", self.rate)
         check_number("noise_multiplier", self.noise_multiplier, above=0.0, remedy="without noise nothing is private")
         fix(self, "noise_multiplier", float(self.noise_multiplier))
         for name, least, most in (("dataset_size", 0, LARGEST_DATASET), ("dimension", 1, LARGEST_DIMENSION)):
@@ -92,7 +92,7 @@ class _Validated:
     @property
     def rate(self) -> Fraction:
         """The sample rate exactly as it was written."""
-        return exact_rate(self.sample_rate)
+        return exact_rate(getattr(self, "sample_rate"))  # noqa: B009 - a field of every subclass
 
     @property
     def q(self) -> float:
@@ -161,26 +161,116 @@ class FEASGM(_Validated):
         return math.floor(self.dataset_size * self.rate), math.floor((self.dataset_size + 1) * self.rate)
 
 
-Mechanism: TypeAlias = SGM | EASGM | ASGM | FEASGM
+@final
+@dataclass(frozen=True)
+class LoaderRun:
+    """What Opacus 1.x makes of a data loader, in its own floating point."""
+
+    loader_length: int
+    sample_rate: float
+    steps_per_epoch: int
+    accountant_rate: float
+    expected_batch_size: int
 
 
-def denominator_step(mechanism: SGM | EASGM | FEASGM) -> int | None:
+@final
+@dataclass(frozen=True, kw_only=True)
+class OpacusLoader(_Validated):
+    """DP-SGD through Opacus 1.x's `make_private` on an ordinary data loader: q and the denominator both come from N and b.
+
+    With L = ceil(N/b) the sampler's rate is 1/L, it takes int(1/(1/L)) steps an epoch, and the optimizer divides by
+    int(N * (1/steps)), everything in binary floating point, reproduced here to the bit. Adding a record can move L, and with it q.
+
+    >>> OpacusLoader(dataset_size=60_000, batch_size=600, dimension=26_010, noise_multiplier=1.0).runs
+    ((0.01, 600), (0.009900990099009901, 594))
+    """
+
+    dataset_size: int
+    batch_size: int
+    dimension: int
+    noise_multiplier: float
+    name = "opacus-loader"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dataset_size", _whole("dataset_size", self.dataset_size, 1, LARGEST_DATASET))
+        object.__setattr__(self, "batch_size", _whole("batch_size", self.batch_size, 1, self.dataset_size))
+        _Validated.__post_init__(self)
+
+    def run(self, size: int) -> LoaderRun:
+        """What a dataset of `size` records gives."""
+        length = -(-size // self.batch_size)
+        rate = 1 / length
+        steps = int(1 / rate)
+        accountant_rate = 1 / steps
+        return LoaderRun(length, rate, steps, accountant_rate, int(size * accountant_rate))
+
+    @property
+    def runs(self) -> tuple[tuple[float, int], tuple[float, int]]:
+        """(sample rate, denominator) on D and on D'."""
+        before, after = self.run(self.dataset_size), self.run(self.dataset_size + 1)
+        return (before.sample_rate, before.expected_batch_size), (after.sample_rate, after.expected_batch_size)
+
+    @property
+    def rate_moves(self) -> bool:
+        """Whether the added record changes the sampling rate."""
+        (before, _), (after, _) = self.runs
+        return before != after
+
+    @property
+    def sample_rate(self) -> Fraction:
+        """The sampler's rate on D, the exact value of its binary float."""
+        return Fraction(self.run(self.dataset_size).sample_rate)
+
+    @property
+    def rate(self) -> Fraction:
+        """As `sample_rate`."""
+        return self.sample_rate
+
+
+Mechanism: TypeAlias = SGM | EASGM | ASGM | FEASGM | OpacusLoader
+Expected: TypeAlias = SGM | EASGM | FEASGM | OpacusLoader
+
+
+def denominators(mechanism: Expected) -> tuple[int, int]:
+    """What D and D' are divided by, up to a common factor; 0 is replaced by 1 but for Opacus, which really divides by it."""
+    match mechanism:
+        case SGM():
+            return 1, 1
+        case EASGM():
+            if mechanism.dataset_size == 0:
+                raise Undefined("dataset_size", 0, ">= 1 for EASGM", "an empty dataset has N*q = 0 to divide by")
+            return mechanism.dataset_size, mechanism.dataset_size + 1
+        case FEASGM():
+            before, after = mechanism.floors
+            return max(before, 1), max(after, 1)
+        case OpacusLoader():
+            (_, before), (_, after) = mechanism.runs
+            if before == 0 or after == 0:
+                raise Undefined(
+                    "batch_size", mechanism.batch_size, "such that int(N/steps) >= 1",
+                    f"at N={mechanism.dataset_size} Opacus divides by zero and releases non-finite gradients",
+                )
+            return before, after
+
+
+def denominator_step(mechanism: Expected) -> int | None:
     """K when adding a record multiplies the denominator by (K+1)/K; None when the denominator stays.
 
     K is N for EASGM and floor(N q) for FEASGM. Where it is None the two datasets are divided by the same number, which is
     post-processing: the mechanism *is* SGM there.
     """
-    match mechanism:
-        case SGM():
-            return None
-        case EASGM():
-            if mechanism.dataset_size == 0:
-                raise Undefined("dataset_size", 0, ">= 1 for EASGM", "an empty dataset has N*q = 0 to divide by")
-            return mechanism.dataset_size
-        case FEASGM():
-            before, after = mechanism.floors
-            # floors 0 and 1 are both a division by 1: the convention for an empty denominator
-            return before if after > before and before > 0 else None
+    before, after = denominators(mechanism)
+    if isinstance(mechanism, OpacusLoader) and (mechanism.rate_moves or after - before not in (0, 1)):
+        raise Undefined(
+            "batch_size", mechanism.batch_size, "a size at which the added record leaves the rate alone",
+            "no guarantee is known where q itself depends on N: fix the rate and the denominator as public constants",
+        )
+    return before if after > before else None
+
+
+def new_record_rate(mechanism: Expected) -> float:
+    """The rate at which the new record is sampled: that of D'."""
+    return mechanism.runs[1][0] if isinstance(mechanism, OpacusLoader) else mechanism.q
 
 
 def with_public_size(mechanism: Mechanism, adjacency: Adjacency) -> Mechanism:

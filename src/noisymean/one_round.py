@@ -26,7 +26,7 @@ from noisymean.central_limit import CentralLimit, central_limit
 from noisymean.errors import InvalidInput, Undefined, check_number, check_probability
 from noisymean.explicit_pair import ExplicitPair, explicit_pairs
 from noisymean.gaussian_pair import GaussianPairs, gaussian_pair
-from noisymean.mechanisms import ASGM, EASGM, FEASGM, SGM, Mechanism, denominator_step
+from noisymean.mechanisms import ASGM, EASGM, FEASGM, Expected, Mechanism, OpacusLoader, denominator_step, denominators
 from noisymean.numerics import binomial
 from noisymean.numerics.logs import Array
 from noisymean.size_revealed import size_revealed
@@ -47,7 +47,10 @@ class LowerBound(Protocol):
 
 def claimed(mechanism: Mechanism) -> TradeOff:
     """The SGM curve that implementations report, whatever they divide by."""
-    return Subsampled(Gaussian(1.0 / mechanism.noise_multiplier), mechanism.q)
+    rate = mechanism.q
+    if isinstance(mechanism, OpacusLoader):
+        rate = mechanism.run(mechanism.dataset_size).accountant_rate
+    return Subsampled(Gaussian(1.0 / mechanism.noise_multiplier), rate)
 
 
 def guarantee(mechanism: Mechanism) -> TradeOff:
@@ -55,12 +58,12 @@ def guarantee(mechanism: Mechanism) -> TradeOff:
     match mechanism:
         case ASGM():
             # the batch and the new record's membership are revealed: (1-q) on Id, q on the rest
-            return RevealedMixture((1.0 - mechanism.q, mechanism.q), (Identity(), _asgm_given_batch(mechanism)))
-        case SGM() | EASGM() | FEASGM():
+            return RevealedMixture((1.0 - mechanism.q, mechanism.q), (Identity(), asgm_given_batch(mechanism)))
+        case _:
             step = denominator_step(mechanism)
             if step is None:
                 return claimed(mechanism)
-            out, joined = _batch_shift(mechanism, step, 0.0), _batch_shift(mechanism, step, float(step))
+            out, joined = batch_shift(mechanism, step, 0.0), batch_shift(mechanism, step, float(step))
             q = mechanism.q
             return GaussianPairs(
                 _dimension(mechanism),
@@ -82,20 +85,20 @@ def _other_proofs(mechanism: Mechanism) -> tuple[LowerBound, ...]:
         case ASGM():
             return (
                 # reveal the batch only: given B the likelihood ratio is 1 - q + q L, so subsampling still amplifies
-                Subsampled(_asgm_given_batch(mechanism), mechanism.q),
+                Subsampled(asgm_given_batch(mechanism), mechanism.q),
                 # reveal the size of the batch only: both datasets then divide by the same number
                 size_revealed(mechanism.dataset_size, mechanism.q, mechanism.noise_multiplier),
             )
-        case SGM() | EASGM() | FEASGM():
+        case _:
             step = denominator_step(mechanism)
             if step is None:
                 return ()
             sum_only = claimed(mechanism)
             return (
                 # D over its own denominator -> D over that of D' -> D'
-                Chain(_batch_shift(mechanism, step, 0.0), sum_only),
+                Chain(batch_shift(mechanism, step, 0.0), sum_only),
                 # D -> D' over the denominator of D -> D' over its own
-                Chain(sum_only, _batch_shift(mechanism, step, 0.0, extra=1)),
+                Chain(sum_only, batch_shift(mechanism, step, 0.0, extra=1)),
             )
 
 
@@ -107,7 +110,7 @@ def ceiling(mechanism: Mechanism) -> TradeOff | None:
                 return None
             scaled = gaussian_pair(mechanism.dimension - 1, 0.0, log_scale=float(_log_ratio(mechanism.dataset_size)))
             return Subsampled(scaled, asgm_ceiling_rate(mechanism))
-        case SGM() | EASGM() | FEASGM():
+        case _:
             step = denominator_step(mechanism)
             if step is None:
                 return None
@@ -123,7 +126,7 @@ def ceiling_clt(mechanism: Mechanism) -> CentralLimit | None:
             if mechanism.dataset_size == 0:
                 return None
             return central_limit(mechanism.dataset_size, mechanism.dimension - 1, rate=asgm_ceiling_rate(mechanism))
-        case SGM() | EASGM() | FEASGM():
+        case _:
             step = denominator_step(mechanism)
             return None if step is None else central_limit(step, mechanism.dimension - 1)
 
@@ -137,7 +140,7 @@ def asgm_ceiling_rate(mechanism: ASGM) -> float:
 def leakage(mechanism: Mechanism) -> Leakage:
     """The best attacker of the family of explicit pairs."""
     pairs = explicit_pairs(mechanism)
-    if not isinstance(mechanism, ASGM) and denominator_step(mechanism) is None:
+    if not isinstance(mechanism, ASGM) and len(set(denominators(mechanism))) == 1 and not _rate_moves(mechanism):
         # the pair (0, C u) attains the SGM curve exactly
         return Leakage((pairs[0],), (claimed(mechanism),))
     return Leakage(tuple(pairs), tuple(pair.curve for pair in pairs))
@@ -242,6 +245,10 @@ def _compressed(dimension: int, weights: Array, shifts: Array, log_scales: Array
     return GaussianPairs(dimension, mass, shifts, log_scales)
 
 
+def _rate_moves(mechanism: Mechanism) -> bool:
+    return isinstance(mechanism, OpacusLoader) and mechanism.rate_moves
+
+
 def _dimension(mechanism: Mechanism) -> int:
     if mechanism.dimension is None:
         raise InvalidInput("dimension", None, "given: the denominator's leak grows with it")
@@ -253,7 +260,7 @@ def _log_ratio(step: ArrayLike) -> Array:
     return np.asarray(-np.log1p(1.0 / np.asarray(step, dtype=np.float64)))
 
 
-def _batch_shift(mechanism: EASGM | FEASGM | SGM, step: int, offset: float, extra: int = 0) -> GaussianPairs:
+def batch_shift(mechanism: Expected, step: int, offset: float, extra: int = 0) -> GaussianPairs:
     """Mixture over batch sizes k of T(N(0, I), N(mu_k, s^2 I)), mu_k = (offset + k)/((K+1) sigma): Theorem EASGM_HIGH's f_B.
 
     `extra` = 1 draws the batch from D' instead of D.
@@ -272,7 +279,7 @@ def _batch_shift(mechanism: EASGM | FEASGM | SGM, step: int, offset: float, extr
     )
 
 
-def _asgm_given_batch(mechanism: ASGM) -> GaussianPairs:
+def asgm_given_batch(mechanism: ASGM) -> GaussianPairs:
     """Theorem ASGM_HIGH: mixture over sizes k of T(N(0, I), N(2k/((k+1) sigma), (k/(k+1))^2 I)); k = 0 is G_{1/sigma}."""
     count, q, sigma, dimension = mechanism.dataset_size, mechanism.q, mechanism.noise_multiplier, mechanism.dimension
     least = binomial.small_size(count, q)

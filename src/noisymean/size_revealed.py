@@ -18,12 +18,14 @@ has infinite loss.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import final
 
 import numpy as np
 from scipy.special import log_ndtr
 
+from noisymean.cumulants import Cumulants, LineCumulants
 from noisymean.numerics import binomial
 from noisymean.numerics.logs import Array, log_weighted_sum
 from noisymean.tradeoff import Tails, TradeOff
@@ -64,6 +66,25 @@ class SizeRevealed(TradeOff):
             q_below = np.logaddexp(log_weighted_sum(logs + stay, out[1]), log_weighted_sum(logs_joined, joined[1]))
             q_above = np.logaddexp(q_above, full)
         return Tails(*(np.minimum(side, 0.0).reshape(t.shape) for side in (p_above, p_below, q_above, q_below)))
+
+
+    def cumulants(self) -> Cumulants:
+        """K of the finite part of the loss, for many rounds."""
+        kept = (self.weights > 0.0) & (self.odds > 0.0)
+        odds, weights = np.log(self.odds[kept])[:, None], np.log(self.weights[kept])[:, None]
+        empty = float(self.weights[self.odds <= 0.0].sum())
+        stay, shift = math.log1p(-self.rate), self.shift
+
+        def loss(x: Array) -> Array:
+            finite = stay + np.logaddexp(0.0, odds + shift * x - 0.5 * shift * shift)
+            return finite if empty == 0.0 else np.vstack([finite, np.full_like(x, stay)])
+
+        def log_density(x: Array) -> Array:
+            normal = -0.5 * x * x - 0.9189385332046727
+            shared = weights + normal
+            return shared if empty == 0.0 else np.vstack([shared, math.log(empty) + normal])
+
+        return LineCumulants(log_density, loss, 0.0, 1.0, min(2.0, 0.9 * math.pi / shift), shift)
 
 
 def size_revealed(dataset_size: int, rate: float, noise_multiplier: float) -> TradeOff:

@@ -22,21 +22,31 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum
 from functools import cached_property
 from typing import NamedTuple, final
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.optimize import brentq
 from scipy.special import log_ndtr, ndtr, ndtri
 
-from noisymean.errors import check_number, check_probability
+from noisymean.errors import InvalidInput, check_number, check_probability
 from noisymean.numerics.chi_square import RELATIVE_ERROR
 from noisymean.numerics.inversion import solve_decreasing
 from noisymean.numerics.logs import Array, log1mexp, log_difference, log_weighted_sum
 
-# Losses beyond this are reported as infinite: e^700 is the end of double precision.
-LARGEST_EPSILON = 700.0
+# Losses beyond this are reported as infinite.
+LARGEST_EPSILON = 1e9
+# e^t beyond this is no longer a double.
+_LARGEST_EXPONENT = 700.0
+
+
+class Side(Enum):
+    """Which way a number may be off: a guarantee is rounded up, a leakage down."""
+
+    BELOW = "below"
+    NEAREST = "nearest"
+    ABOVE = "above"
 
 
 class Tails(NamedTuple):
@@ -59,6 +69,11 @@ class TradeOff(ABC):
     def slack(self) -> float:
         """Bound on what the tails leave out, as a share of the line's largest value min(1, e^t)."""
         return 0.0
+
+    @property
+    def relative_error(self) -> float:
+        """Bound on the relative error of each tail."""
+        return RELATIVE_ERROR
 
     @final
     def inverse(self) -> TradeOff:
@@ -90,7 +105,7 @@ class TradeOff(ABC):
         """
         inner = (alpha > 0.0) & (alpha < 1.0)
         value = np.where(alpha >= 1.0, 0.0, self._at_zero())
-        margin = np.where(alpha >= 1.0, 0.0, RELATIVE_ERROR + self.slack)
+        margin = np.where(alpha >= 1.0, 0.0, self.relative_error + self.slack)
         if inner.any():
             a = alpha[inner]
             t = solve_decreasing(lambda s: _log_odds(self.tails(s)), np.log(a) - np.log1p(-a))
@@ -99,9 +114,9 @@ class TradeOff(ABC):
             with np.errstate(over="ignore", invalid="ignore", under="ignore"):
                 beta, scaled = np.exp(tails.q_below), np.exp(t + tails.p_above)
                 excess = np.where(
-                    t > LARGEST_EPSILON, 0.0, np.exp(np.minimum(t, LARGEST_EPSILON)) * (np.exp(tails.p_above) - a)
+                    t > _LARGEST_EXPONENT, 0.0, np.exp(np.minimum(t, _LARGEST_EXPONENT)) * (np.exp(tails.p_above) - a)
                 )
-                margin[inner] = RELATIVE_ERROR * (beta + scaled) + self.slack * np.exp(np.minimum(t, 0.0))
+                margin[inner] = self.relative_error * (beta + scaled) + self.slack * np.exp(np.minimum(t, 0.0))
             value[inner] = beta + excess
         return value, margin
 
@@ -111,35 +126,61 @@ class TradeOff(ABC):
         return float(np.exp(self.tails(np.array([1e300])).q_below[0]))
 
     @final
-    def log_delta(self, epsilon: ArrayLike) -> Array:
-        """log delta(epsilon), for losses of any sign."""
+    def log_delta(self, epsilon: ArrayLike, side: Side = Side.NEAREST) -> Array:
+        """log delta(epsilon), for losses of any sign, on the stated side of the truth."""
         epsilon = np.asarray(check_number("epsilon", epsilon), dtype=np.float64)
-        tails = self.tails(np.atleast_1d(epsilon))
-        return log_difference(tails.q_above, np.atleast_1d(epsilon) + tails.p_above).reshape(epsilon.shape)
+        flat = np.atleast_1d(epsilon)
+        return self._log_delta(flat, self.tails(flat), side).reshape(epsilon.shape)
 
     @final
-    def delta(self, epsilon: ArrayLike) -> Array:
+    def _log_delta(self, epsilon: Array, tails: Tails, side: Side) -> Array:
+        value = log_difference(tails.q_above, epsilon + tails.p_above)
+        if side is not Side.NEAREST:
+            with np.errstate(divide="ignore"):
+                error = np.logaddexp(np.log(2.0 * self.relative_error) + tails.q_above, np.log(self.slack))
+            value = np.logaddexp(value, error) if side is Side.ABOVE else log_difference(value, error)
+        return value
+
+    @final
+    def delta(self, epsilon: ArrayLike, side: Side = Side.NEAREST) -> Array:
         """The least delta for which Q <= e^epsilon P + delta holds on all sets. The other direction: inverse()."""
-        return np.exp(self.log_delta(epsilon))
+        return np.exp(np.minimum(self.log_delta(epsilon, side), 0.0))
 
     @final
-    def epsilon(self, delta: float) -> float:
-        """The least epsilon >= 0 for which Q <= e^epsilon P + delta holds on all sets; inf if there is none."""
+    def epsilon(self, delta: float, side: Side = Side.NEAREST) -> float:
+        """The least epsilon >= 0 for which Q <= e^epsilon P + delta holds on all sets; inf if there is none.
+
+        Newton's method on log delta, whose slope -e^eps alpha(eps)/delta(eps) is at hand, inside a bracket.
+        """
         delta = float(_checked(delta, "delta"))
-        goal = np.log(delta) if delta > 0.0 else -np.inf
-
-        def gap(epsilon: float) -> float:
-            # log delta may be -inf; a large negative number serves brentq as well
-            return float(np.maximum(self.log_delta(epsilon), -1e30) - np.maximum(goal, -1e299))
-
-        if gap(0.0) <= 0.0:
+        if delta == 0.0:
+            raise InvalidInput("delta", delta, "> 0", "losses are unbounded, so no finite epsilon has delta = 0")
+        goal = float(np.log(delta))
+        if self.log_delta(0.0, side) <= goal:
             return 0.0
-        high = 1.0
-        while gap(high) > 0.0:
-            if high >= LARGEST_EPSILON:
+        low, high = 0.0, np.inf
+        epsilon = self._epsilon_guess(goal, reverse=False)
+        for _ in range(200):
+            at = np.array([epsilon])
+            tails = self.tails(at)
+            value = float(self._log_delta(at, tails, side)[0])
+            low, high = (epsilon, high) if value > goal else (low, epsilon)
+            slope = float(np.exp(np.minimum(epsilon + tails.p_above[0] - value, 700.0)))
+            step = (value - goal) / slope if slope > 0.0 and np.isfinite(value) else np.nan
+            if abs(step) <= 1e-13 * epsilon or high - low <= 1e-13 * low:
+                break
+            if low > LARGEST_EPSILON:
                 return float("inf")
-            high = min(4.0 * high, LARGEST_EPSILON)
-        return float(brentq(gap, 0.0, high, xtol=1e-13, rtol=1e-14))
+            epsilon += step
+            if not low < epsilon < high:
+                epsilon = 0.5 * (low + high) if np.isfinite(high) else 2.0 * max(low, 1e-3)
+        # the step that was left, and rounding, on the safe side
+        margin = 1e-12 * epsilon + (abs(step) if np.isfinite(step) else high - low)
+        return {Side.BELOW: max(0.0, epsilon - margin), Side.NEAREST: epsilon, Side.ABOVE: epsilon + margin}[side]
+
+    def _epsilon_guess(self, log_delta: float, *, reverse: bool) -> float:
+        """A first guess for `epsilon`; `reverse` for the other direction."""
+        return 1.0
 
     @final
     def advantage(self) -> float:
@@ -205,6 +246,13 @@ class Inverse(TradeOff):
     @property
     def slack(self) -> float:
         return self.forward.slack
+
+    @property
+    def relative_error(self) -> float:
+        return self.forward.relative_error
+
+    def _epsilon_guess(self, log_delta: float, *, reverse: bool) -> float:
+        return self.forward._epsilon_guess(log_delta, reverse=not reverse)
 
 
 @final

@@ -1,0 +1,22 @@
+"""The `noisymean` command: parse, call, print. No mathematics in here.
+
+app        the commands, listed once; to add one, write its module and name it there
+options    the options that commands share, and what each of them wants
+values     text of an option -> number, or a complaint
+mechanism  those numbers -> the mechanism they describe; to add one, name its builder there
+verdict    curves -> violated, holds or undetermined, in a sentence
+output     numbers -> table, JSON or file
+faults     anything that went wrong -> one line and an exit code
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command line (default: that of the process) and return its exit code."""
+    # imported here so that `import noisymean.cli` costs neither typer nor rich
+    from noisymean.cli.app import run
+
+    return run(arguments)

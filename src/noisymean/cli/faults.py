@@ -1,0 +1,140 @@
+"""Whatever goes wrong becomes one line on standard error and an exit code.
+
+0    done
+2    bad input: the line names the option as it is typed, its value, what is allowed, and the remedy
+70   a fault of ours, with its traceback; not 1, which is a finding wherever `--fail-on-violation` is offered
+130  interrupted
+141  the reader of standard output has gone: silent, as for any program in a pipe
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+
+import typer
+
+from noisymean.cli import mechanism
+from noisymean.cli.wants import WANTED, missing_line, option
+from noisymean.errors import NoisymeanError
+
+BAD_INPUT, OUR_FAULT, INTERRUPTED, PIPE_CLOSED = 2, 70, 130, 141
+
+_LONGEST = 60
+_WANTED = {**WANTED, "mechanism": mechanism.NAME}
+
+# typer before 0.26 raises click's own usage errors, later versions those of a private copy: this is the parent of both.
+_UsageError: type[Exception] = typer.BadParameter.__mro__[1]
+
+
+def guarded(command: Callable[[], object], words: Sequence[str]) -> int:
+    """The exit code of `command`, its faults reported in terms of the `words` that were typed."""
+    try:
+        code = command()
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except NoisymeanError as fault:
+        return _complain(_as_typed(str(fault), words))
+    except _UsageError as fault:
+        return _complain(_usage(fault))
+    except (KeyboardInterrupt, typer.Abort):
+        return _interrupted()
+    except BrokenPipeError:
+        return _pipe_closed()
+    except SystemExit as stop:
+        # rich and typer both turn a closed pipe into SystemExit(1)
+        if isinstance(stop.__context__, BrokenPipeError):
+            return _pipe_closed()
+        return stop.code if isinstance(stop.code, int) else 0
+    except OSError as fault:
+        _discard_output()
+        return _complain(f"{fault.strerror or fault}{f': {fault.filename}' if fault.filename else ''}")
+    except Exception:  # the boundary of the program
+        traceback.print_exc()
+        return OUR_FAULT
+    if code == INTERRUPTED:
+        return _interrupted()
+    return code if isinstance(code, int) else 0
+
+
+def _complain(message: str) -> int:
+    print(f"error: {_one_line(message)}", file=sys.stderr)
+    return BAD_INPUT
+
+
+def _interrupted() -> int:
+    print("interrupted; nothing was left half-written", file=sys.stderr)
+    return INTERRUPTED
+
+
+def _pipe_closed() -> int:
+    _discard_output()
+    return PIPE_CLOSED
+
+
+def _discard_output() -> None:
+    """Let the interpreter flush standard output at exit without another complaint."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.__stdout__.fileno())  # type: ignore[union-attr]
+
+
+def _one_line(message: str) -> str:
+    """Neither a second line nor a control sequence, whatever was typed."""
+    text = " ".join(message.split())
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
+def _as_typed(message: str, words: Sequence[str]) -> str:
+    """`sample_rate=0.0: must be ...` as `--sample-rate=0: must be ...; the remedy`, if 0 is what was typed."""
+    found = re.match(r"([a-z][a-z_]*)=(.*?): (?=must be )", message, re.DOTALL)
+    if found is None or found[1] not in _WANTED:
+        return message
+    typed, rest = option(found[1]), message[found.end() :]
+    remedy = "" if ";" in rest else f"; {_WANTED[found[1]].remedy(typed)}"
+    return f"{typed}={_value_of(typed, words) or found[2]}: {rest}{remedy}"
+
+
+def _value_of(typed: str, words: Sequence[str]) -> str | None:
+    """The last value given to an option, in quotes where it would be misread without."""
+    value = None
+    for word, following in zip(words, [*words[1:], ""], strict=True):
+        if word == typed:
+            value = following
+        elif word.startswith(f"{typed}="):
+            value = word.removeprefix(f"{typed}=")
+    if value is None:
+        return None
+    value = value if len(value) <= _LONGEST else value[: _LONGEST - 3] + "..."
+    return value if re.fullmatch(r"\S+", value) else repr(value)
+
+
+def _usage(fault: Exception) -> str:
+    """A complaint of the command-line parser, in our words."""
+    message = str(getattr(fault, "message", "") or fault)
+    context = getattr(fault, "ctx", None)
+    path = context.command_path if context is not None else "noisymean"
+    see = f"see '{path} --help'"
+    name, parameter = getattr(fault, "option_name", None), getattr(fault, "param", None)
+    if name is not None and "requires an argument" in message:
+        wanted = _WANTED.get(name.removeprefix("--").replace("-", "_"))
+        return f"{name}: its value is missing; {f'must be {wanted.allowed}; {wanted.remedy(name)}' if wanted else see}"
+    if name is not None and "does not take a value" in message:
+        return f"{name}: must stand alone, it takes no value; write {name}"
+    if name is not None and "No such option" in message:
+        close = sorted(getattr(fault, "possibilities", None) or ())
+        meant = f"did you mean {' or '.join(close)}? " if close else ""
+        return f"{name}: no such option of '{path}'; {meant}{see}"
+    if type(fault).__name__ == "MissingParameter" and parameter is not None:
+        return missing_line(parameter.opts[0], _WANTED.get(parameter.name))
+    if name is not None:
+        return f"{name}: {message.rstrip('.')}; {see}"
+    if unknown := re.match(r"No such command '(.*?)'\.", message):
+        known = ", ".join(sorted(context.command.commands)) if context is not None else "listed by --help"
+        return f"{unknown[1]}: no such command; must be one of {known}; {see}"
+    if extra := re.match(r"Got unexpected extra argument\S* \((.*)\)", message):
+        return f"{extra[1]}: unexpected; every value follows the option it belongs to; {see}"
+    return f"{message.rstrip('.')}; {see}"

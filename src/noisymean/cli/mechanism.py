@@ -1,0 +1,115 @@
+"""From options to the mechanism they describe.
+
+To add a mechanism: a builder that takes `Round` and an entry in MECHANISMS under the name it has in the library. Help,
+completion and complaints follow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import final
+
+from noisymean.cli import values
+from noisymean.cli.wants import Missing, Wanted
+from noisymean.errors import InvalidInput
+from noisymean.mechanisms import ASGM, EASGM, FEASGM, SGM, Mechanism
+
+
+@final
+@dataclass(frozen=True)
+class Round:
+    """One round as typed: numbers, except for a rate, which stays text to stay exact."""
+
+    dataset_size: int | None
+    dimension: int | None
+    sample_rate: str | None
+    batch_size: int | None
+    noise_multiplier: float
+
+
+@final
+@dataclass(frozen=True)
+class Kind:
+    """A value of --mechanism."""
+
+    denominator: str
+    build: Callable[[Round], Mechanism]
+
+
+def _averaged(mechanism: type[EASGM | ASGM | FEASGM]) -> Callable[[Round], Mechanism]:
+    def build(typed: Round) -> Mechanism:
+        if typed.dataset_size is None:
+            raise Missing("dataset_size")
+        if typed.dimension is None:
+            raise Missing("dimension")
+        return mechanism(
+            dataset_size=typed.dataset_size,
+            dimension=typed.dimension,
+            sample_rate=_rate(typed),
+            noise_multiplier=typed.noise_multiplier,
+        )
+
+    return build
+
+
+def _summed(typed: Round) -> Mechanism:
+    return SGM(
+        sample_rate=_rate(typed),
+        noise_multiplier=typed.noise_multiplier,
+        dataset_size=typed.dataset_size,
+        dimension=typed.dimension,
+    )
+
+
+def _rate(typed: Round) -> str | Fraction:
+    """q as written, or b/N exactly."""
+    if typed.sample_rate is not None:
+        return typed.sample_rate
+    if typed.batch_size is None:
+        raise Missing("sample_rate", "or --batch-size")
+    if typed.dataset_size is None:
+        raise Missing("dataset_size", "--batch-size needs it")
+    if typed.dataset_size < 1:
+        raise InvalidInput("dataset_size", typed.dataset_size, ">= 1 with --batch-size", "q = b/N has no value without")
+    if not 1 <= typed.batch_size <= typed.dataset_size:
+        raise InvalidInput(
+            "batch_size", typed.batch_size, f"from 1 to the dataset size {typed.dataset_size}", "q = b/N"
+        )
+    return Fraction(typed.batch_size, typed.dataset_size)
+
+
+MECHANISMS = {
+    "sgm": Kind("a constant", _summed),
+    "easgm": Kind("N*q", _averaged(EASGM)),
+    "asgm": Kind("|B|", _averaged(ASGM)),
+    "feasgm": Kind("floor(N*q)", _averaged(FEASGM)),
+}
+
+
+NAME = Wanted(f"one of {', '.join(MECHANISMS)}", "easgm")
+
+
+def mechanism_of(
+    *,
+    name: str,
+    dataset_size: str | None,
+    dimension: str | None,
+    sample_rate: str | None,
+    batch_size: str | None,
+    noise_multiplier: str,
+) -> Mechanism:
+    """The mechanism that the text of these options describes."""
+    if name not in MECHANISMS:
+        raise InvalidInput("mechanism", name, NAME.allowed, NAME.remedy("--mechanism"))
+    if sample_rate is not None and batch_size is not None:
+        raise InvalidInput("batch_size", batch_size, "left out when --sample-rate is given", "give one of the two")
+    typed = Round(
+        dataset_size=None if dataset_size is None else values.whole("dataset_size", dataset_size),
+        dimension=None if dimension is None else values.whole("dimension", dimension),
+        sample_rate=None if sample_rate is None else values.rate("sample_rate", sample_rate),
+        batch_size=None if batch_size is None else values.whole("batch_size", batch_size),
+        noise_multiplier=values.number("noise_multiplier", noise_multiplier),
+    )
+    return MECHANISMS[name].build(typed)

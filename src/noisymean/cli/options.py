@@ -1,0 +1,72 @@
+"""The options that commands share, as typer wants them.
+
+Every value arrives as the text that was typed and `values` turns it into a number: so a rate stays exact, a complaint can show
+what the user wrote, and its wording does not depend on the version of typer.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, TypeAlias
+
+import typer
+
+from noisymean.cli.mechanism import MECHANISMS
+
+
+def _complete_mechanism(incomplete: str) -> list[str]:
+    return [name for name in MECHANISMS if name.startswith(incomplete)]
+
+
+MechanismName: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        "--mechanism",
+        metavar="NAME",
+        autocompletion=_complete_mechanism,
+        show_default=False,
+        help=f"What runs, by its denominator: {', '.join(f'{name} ({kind.denominator})' for name, kind in MECHANISMS.items())}.",
+    ),
+]
+DatasetSize: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--dataset-size", metavar="N", help="Records in the smaller of the two neighbours; optional for sgm only."
+    ),
+]
+Dimension: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--dimension", metavar="n", help="Numbers released a round: trainable parameters; optional for sgm only."
+    ),
+]
+SampleRate: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--sample-rate", metavar="q", help="Poisson rate, taken exactly as written: 0.005 or 1/200."),
+]
+BatchSize: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--batch-size", metavar="b", help="Expected batch size, instead of the rate: q = b/N exactly."),
+]
+NoiseMultiplier: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        "--noise-multiplier",
+        metavar="s",
+        show_default=False,
+        help="Standard deviation of the noise over the clipping bound.",
+    ),
+]
+Alpha: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--alpha", metavar="A,B,...", help="False positive rates, separated by commas: 0.01,0.1,0.5."),
+]
+Points: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--points", metavar="COUNT", help="So many false positive rates from 0 to 1 [default: 201]."),
+]
+Json: TypeAlias = Annotated[
+    bool, typer.Option("--json", help="One JSON object on standard output and nothing else there.")
+]
+Plot: TypeAlias = Annotated[
+    str | None, typer.Option("--plot", metavar="FILE", help="Draw the curves into FILE.png, FILE.svg or FILE.pdf.")
+]

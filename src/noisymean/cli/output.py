@@ -1,0 +1,89 @@
+"""Numbers on their way out: a table for people, JSON for programs, a file that is whole or not there."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import math
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from rich.console import Console
+
+from noisymean.cli.wants import refused
+from noisymean.errors import InvalidInput, MissingDependency
+from noisymean.numerics.logs import Array
+from noisymean.report import plots
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+# A table of ours is never narrower than this: a number cut off by a small window would be a wrong number.
+_LEAST_WIDTH = 80
+
+
+def console() -> Console:
+    """Standard output for people, at least 80 columns wide."""
+    out = Console(highlight=False)
+    return out if out.width >= _LEAST_WIDTH else Console(highlight=False, width=_LEAST_WIDTH)
+
+
+def say(out: Console, sentence: str) -> None:
+    """A sentence: wrapped for a terminal, on one line for a program."""
+    out.print(sentence, markup=False, soft_wrap=not out.is_terminal)
+
+
+def note(sentence: str) -> None:
+    """Progress and remarks go to standard error."""
+    print(sentence, file=sys.stderr, flush=True)
+
+
+def emit_json(record: Mapping[str, object]) -> None:
+    """One JSON object, which no NaN or infinity can enter."""
+    print(json.dumps(record, allow_nan=False, indent=2))
+
+
+def listed(values: Array | None) -> list[float | None] | None:
+    """An array for JSON: null where it is not a number."""
+    return None if values is None else [finite(float(value)) for value in np.asarray(values)]
+
+
+def finite(value: float) -> float | None:
+    """`value`, or null where JSON has no number for it."""
+    return value if math.isfinite(value) else None
+
+
+def shown(value: float) -> str:
+    """Six decimals, or four digits where those would be all zero."""
+    return f"{value:.3e}" if 0.0 < abs(value) < 1e-4 else f"{value:.6f}"
+
+
+def plot_file(name: str, text: str) -> Path:
+    """Where a plot is to go, refused before anything is computed if it could not be written there."""
+    path = Path(text)
+    if path.suffix.lower() not in plots.FORMATS or path.is_dir():
+        raise refused(name, text)
+    if not path.parent.is_dir():
+        raise InvalidInput(name, text, "a file in an existing folder", f"create {path.parent} first")
+    if not os.access(path.parent, os.W_OK):
+        raise InvalidInput(name, text, "a file in a folder that can be written", "choose another folder")
+    need_matplotlib()
+    return path
+
+
+def need_matplotlib() -> None:
+    """Complain at once, not after the computation, when plots cannot be drawn."""
+    if importlib.util.find_spec("matplotlib") is None:
+        raise MissingDependency("matplotlib", "plots")
+
+
+def write_plot(name: str, figure: Figure, path: Path) -> None:
+    """Save `figure`; a failure names the option and leaves nothing behind."""
+    try:
+        plots.save(figure, path)
+    except OSError as fault:
+        raise InvalidInput(name, str(path), "a file that can be written", fault.strerror or str(fault)) from None

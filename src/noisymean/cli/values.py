@@ -1,0 +1,55 @@
+"""The text of an option as a number. Range checks that the library makes itself are left to it."""
+
+from __future__ import annotations
+
+import math
+import re
+from decimal import Decimal
+
+from noisymean.cli.wants import refused
+
+# Lengths are bounded so that a hostile number, such as 1e999999999, is refused instead of being written out.
+_WHOLE = re.compile(r"[+-]?[0-9]{1,40}(_[0-9]{1,40}){0,20}", re.ASCII)
+_WITH_EXPONENT = re.compile(r"[+-]?[0-9]{1,40}(\.[0-9]{0,40})?[eE]\+?[0-9]{1,2}", re.ASCII)
+_DECIMAL = r"\s*[+-]?([0-9]{1,400}(\.[0-9]{0,400})?|\.[0-9]{1,400})([eE][+-]?[0-9]{1,3})?\s*"
+_RATE = re.compile(rf"{_DECIMAL}(/{_DECIMAL})?", re.ASCII)
+
+
+def whole(name: str, text: str) -> int:
+    """60000, 60_000, 6e4 or 1.5e3: a whole number however it is written, and nothing that needs rounding."""
+    if _WHOLE.fullmatch(text):
+        return int(text)
+    if _WITH_EXPONENT.fullmatch(text):
+        value = Decimal(text)
+        if value == value.to_integral_value():
+            return int(value)
+    raise refused(name, text)
+
+
+def number(name: str, text: str) -> float:
+    """A finite number."""
+    try:
+        value = float(text)
+    except ValueError:
+        raise refused(name, text) from None
+    if not math.isfinite(value):
+        raise refused(name, text)
+    return value
+
+
+def rate(name: str, text: str) -> str:
+    """A decimal or a fraction of decimals, still as text: its exact value is the library's to read."""
+    if not _RATE.fullmatch(text):
+        raise refused(name, text)
+    return text
+
+
+def probabilities(name: str, text: str) -> list[float]:
+    """0.01,0.1,0.5: numbers from 0 to 1."""
+    try:
+        values = [float(part) for part in text.split(",")]
+    except ValueError:
+        raise refused(name, text) from None
+    if not all(0.0 <= value <= 1.0 for value in values):
+        raise refused(name, text)
+    return values

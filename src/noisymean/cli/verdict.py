@@ -1,0 +1,95 @@
+"""What the curves of one round prove about the claim, in one word and one sentence."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal, final
+
+import numpy as np
+
+from noisymean.mechanisms import FEASGM, Mechanism, denominator_step
+from noisymean.one_round import Curves, leakage
+
+Word = Literal["violated", "holds", "undetermined"]
+# Below this a guarantee counts as equal to the claim: both are sums of thousands of rounded terms.
+TOLERANCE = 1e-9
+
+
+@final
+@dataclass(frozen=True)
+class Gap:
+    """Where an attacker beats the claim by most, and on which pair of datasets."""
+
+    alpha: float
+    claimed: float
+    leakage: float
+    pair: str
+
+    @property
+    def size(self) -> float:
+        """By how much the false negative rate is below the claimed one."""
+        return self.claimed - self.leakage
+
+
+@final
+@dataclass(frozen=True)
+class Verdict:
+    """violated: an attacker proves it; holds: a theorem proves it; undetermined: neither does."""
+
+    word: Word
+    sentence: str
+    gap: Gap | None = None
+
+
+def judge(curves: Curves) -> Verdict:
+    """The verdict at the alpha of `curves`; 0 and 1, where every curve is 1 and 0, are no evidence."""
+    inner = (curves.alpha > 0.0) & (curves.alpha < 1.0)
+    violated = curves.violated & inner
+    if violated.any():
+        gap = _largest_gap(curves, violated)
+        return Verdict(
+            "violated",
+            f"The claim is violated: at alpha = {gap.alpha:g} an attacker has false negative rate {gap.leakage:.6g} where"
+            f" at least {gap.claimed:.6g} is claimed ({gap.size:.3g} less), on this pair: {gap.pair}.",
+            gap,
+        )
+    count = int(inner.sum())
+    where = f"at every alpha looked at ({count} in (0, 1))"
+    if count and bool((curves.guarantee_tight >= curves.claimed - TOLERANCE)[inner].all()):
+        return Verdict("holds", f"The claim holds: the guarantee is at least as good (within {TOLERANCE:g}) {where}.")
+    if not count:
+        return Verdict("undetermined", "The claim is undetermined: no alpha between 0 and 1 was looked at.")
+    return Verdict(
+        "undetermined",
+        f"The claim is undetermined: no pair we know violates it and no guarantee we know proves it {where}.",
+    )
+
+
+def _largest_gap(curves: Curves, violated: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> Gap:
+    at = int(np.argmax(np.where(violated, curves.claimed - curves.leakage, -np.inf)))
+    leak = leakage(curves.mechanism)
+    _, winner = leak.best(curves.alpha[[at]])
+    return Gap(
+        alpha=float(curves.alpha[at]),
+        claimed=float(curves.claimed[at]),
+        leakage=float(curves.leakage[at]),
+        pair=leak.pairs[int(winner[0])].description,
+    )
+
+
+def remark(mechanism: Mechanism) -> str | None:
+    """What a user of FEASGM must know where the floor stays: the good news is about this N only."""
+    if not isinstance(mechanism, FEASGM) or denominator_step(mechanism) is not None:
+        return None
+    size, denominator = mechanism.dataset_size, max(mechanism.floors[0], 1)
+    return (
+        f"At N = {size} FEASGM is SGM: N and N + 1 records are both divided by {denominator}; the floor does step at"
+        f" other N, for example at N = {_next_step(mechanism)}."
+    )
+
+
+def _next_step(mechanism: FEASGM) -> int:
+    """The first dataset size from here on whose floor goes up with one more record (from 1 or more: 0 counts as 1)."""
+    floor = max(mechanism.floors[0], 1)
+    return math.ceil((floor + 1) / mechanism.rate) - 1

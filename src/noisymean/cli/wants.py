@@ -1,0 +1,66 @@
+"""What each option wants: one table behind the help, the complaint about a bad value and the one about a missing value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import final
+
+from noisymean.errors import InvalidInput, NoisymeanError
+from noisymean.mechanisms import LARGEST_DATASET, LARGEST_DIMENSION
+
+MOST_POINTS = 10**6
+_WRITTEN = "write it as 60000, 60_000 or 6e4"
+
+
+@final
+@dataclass(frozen=True)
+class Wanted:
+    """What a value must be, an example, and how it may be written."""
+
+    allowed: str
+    example: str
+    written: str = ""
+
+    def remedy(self, typed: str) -> str:
+        """What to do instead of what was done."""
+        return self.written or f"e.g. {typed} {self.example}"
+
+
+# By Python name; what --mechanism wants follows from its registry, in mechanism.py.
+WANTED = {
+    "dataset_size": Wanted(f"a whole number from 0 to {LARGEST_DATASET:.0e}", "59999", _WRITTEN),
+    "dimension": Wanted(f"a whole number from 1 to {LARGEST_DIMENSION:.0e}", "26010", _WRITTEN),
+    "sample_rate": Wanted("a number with 0 < q <= 1", "0.005", "write it as 0.005 or 1/200"),
+    "batch_size": Wanted("a whole number from 1 to the dataset size", "256", _WRITTEN),
+    "noise_multiplier": Wanted("a finite number > 0", "1.0"),
+    "alpha": Wanted("numbers from 0 to 1, separated by commas", "0.01,0.1,0.5"),
+    "points": Wanted(f"a whole number from 2 to {MOST_POINTS:.0e}", "201"),
+    "plot": Wanted("a file named *.png, *.svg or *.pdf", "curve.png"),
+    "out": Wanted("a folder that can be written", "out"),
+}
+
+
+class Missing(NoisymeanError):
+    """An option that has to be there is not."""
+
+    def __init__(self, name: str, why: str = "") -> None:
+        super().__init__(missing_line(option(name), WANTED.get(name), why))
+
+
+def missing_line(typed: str, wanted: Wanted | None, why: str = "") -> str:
+    """`--dimension: missing; must be ...; add it, e.g. ...`."""
+    because = f" ({why})" if why else ""
+    if wanted is None:
+        return f"{typed}: missing{because}; add it"
+    return f"{typed}: missing{because}; must be {wanted.allowed}; add it, e.g. {typed} {wanted.example}"
+
+
+def refused(name: str, value: object) -> InvalidInput:
+    """The complaint that `value` is not what the option wants."""
+    wanted = WANTED[name]
+    return InvalidInput(name, value, wanted.allowed, wanted.remedy(option(name)))
+
+
+def option(name: str) -> str:
+    """The option of a Python name: sample_rate is typed --sample-rate."""
+    return "--" + name.replace("_", "-")

@@ -1,0 +1,231 @@
+"""Figures of trade-off curves.
+
+Matplotlib is imported when a figure is asked for, and only its object interface is used: no global figure, no window, no
+backend to choose. Colours are those of Okabe and Ito, which the colour-blind tell apart; every curve also has its own dashes
+and width, so that a grey print can be read.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+
+from noisymean.errors import MissingDependency
+from noisymean.mechanisms import Mechanism
+from noisymean.numerics.logs import Array
+from noisymean.one_round import Curves
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+FORMATS = (".png", ".svg", ".pdf")
+# False positive rates to draw at: dense at both ends, where the curves turn.
+ALPHA: Array = np.sin(0.5 * np.pi * np.linspace(0.0, 1.0, 301)) ** 2
+# Curves closer than this everywhere are one curve on paper.
+_SAME = 1e-7
+
+
+@final
+@dataclass(frozen=True)
+class Style:
+    """How a curve looks in every figure."""
+
+    name: str
+    label: str
+    colour: str
+    width: float
+    dashes: str | tuple[float, tuple[float, ...]]
+
+
+# In drawing order: wide and pale first, thin and dashed last, so that curves that coincide all stay visible.
+STYLES = (
+    Style("guarantee", "guarantee (paper)", "#8ccbf0", 4.4, "-"),
+    Style("claimed", "claimed (SGM)", "#000000", 2.6, "-"),
+    Style("leakage", "leakage", "#d55e00", 1.9, "-"),
+    Style("ceiling_clt", "ceiling (CLT estimate)", "#767676", 1.2, (0.0, (1.0, 1.6))),
+    Style("ceiling", "ceiling", "#009e73", 1.3, (0.0, (7.0, 2.0, 1.2, 2.0))),
+    Style("guarantee_tight", "guarantee (tight)", "#003a66", 1.1, (0.0, (4.0, 4.0))),
+)
+# In the order of a legend: from what is said to what is so.
+_LEGEND = ("claimed", "leakage", "guarantee", "guarantee_tight", "ceiling", "ceiling_clt")
+_VIOLATED = "claim violated"
+_FALSE_POSITIVE, _FALSE_NEGATIVE = "false positive rate α", "false negative rate β"
+_TEXT = {
+    "font.size": 9.0,
+    "axes.titlesize": 9.5,
+    "axes.labelsize": 9.5,
+    "legend.fontsize": 8.5,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "hatch.linewidth": 0.6,
+    # words stay words in a vector file, and the same input gives the same file
+    "svg.fonttype": "none",
+    "svg.hashsalt": "noisymean",
+    "pdf.fonttype": 42,
+}
+
+
+def settings_line(mechanism: Mechanism, *, greek: bool = True) -> str:
+    """`EASGM: N = 59,999, n = 26,010, q = 0.005, σ = 10`, without what was not given."""
+    return f"{mechanism.name.upper()}: {_numbers(mechanism, greek=greek)}"
+
+
+def _numbers(mechanism: Mechanism, *, greek: bool = True) -> str:
+    sizes = [
+        f"{symbol} = {value:,}"
+        for symbol, value in (("N", mechanism.dataset_size), ("n", mechanism.dimension))
+        if value is not None
+    ]
+    noise = f"{'σ' if greek else 'sigma'} = {mechanism.noise_multiplier:g}"
+    return ", ".join([*sizes, f"q = {rate_text(mechanism.rate)}", noise])
+
+
+def rate_text(rate: Fraction) -> str:
+    """A short decimal if the rate is one, a short fraction if it is one, else four digits."""
+    decimal = f"{float(rate):.6g}"
+    if Fraction(decimal) == rate:
+        return decimal
+    return str(rate) if len(str(rate)) <= 11 else f"{float(rate):.4g}"
+
+
+def curve_figure(curves: Curves) -> Figure:
+    """The curves of one mechanism: as they are, and how far each lies below the claim."""
+    matplotlib = _matplotlib()
+    with matplotlib.rc_context(_TEXT):
+        figure: Figure = matplotlib.figure.Figure(figsize=(9.2, 4.5), layout="constrained")
+        figure.suptitle(settings_line(curves.mechanism), fontsize=11)
+        whole, below = figure.subplots(1, 2)
+        _draw_curves(whole, curves)
+        _draw_below(below, curves)
+        whole.set_title("trade-off curves", loc="left")
+        below.set_title("how far each lies below the claim", loc="left")
+        below.set_ylabel("claimed β − curve's β")
+        _legend(figure, [whole, below], ncols=4)
+        return figure
+
+
+def comparison_figure(panels: Sequence[tuple[str, Curves]]) -> Figure:
+    """One panel for each (title, curves), seen from the claim, with its own scale; the legend takes the last place."""
+    matplotlib = _matplotlib()
+    columns = min(3, len(panels) + 1)
+    rows = -(-(len(panels) + 1) // columns)
+    with matplotlib.rc_context(_TEXT):
+        figure: Figure = matplotlib.figure.Figure(figsize=(3.7 * columns, 3.1 * rows), layout="constrained")
+        figure.suptitle("One round: how far the false negative rate lies below the claimed one", fontsize=11)
+        axes = list(figure.subplots(rows, columns, squeeze=False).flat)
+        for place, (title, curves) in zip(axes, panels, strict=False):
+            _draw_below(place, curves)
+            place.set_title(f"{title}\n{_numbers(curves.mechanism)}", loc="left", fontsize=8.5)
+        for place in axes[::columns]:
+            place.set_ylabel("claimed β − curve's β")
+        for place in axes[len(panels) :]:
+            place.set_axis_off()
+        handles = _handles(axes)
+        axes[len(panels)].legend(handles.values(), handles.keys(), loc="center", frameon=False, handlelength=3.4)
+        return figure
+
+
+def save(figure: Figure, path: Path) -> None:
+    """Write `figure` to `path`, whole or not at all: first beside it under another name, then moved into place."""
+    matplotlib = _matplotlib()
+    kind = path.suffix.lower().removeprefix(".")
+    # a date would make two runs of the same input differ
+    dateless: dict[str, Any] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
+    unfinished = path.with_name(f".{secrets.token_hex(8)}.unfinished")
+    try:
+        with unfinished.open("xb") as stream, matplotlib.rc_context(_TEXT):
+            figure.savefig(stream, format=kind, dpi=200, metadata=dateless.get(kind))
+        os.replace(unfinished, path)
+    except BaseException:
+        with suppress(OSError):
+            unfinished.unlink()
+        raise
+
+
+def _matplotlib() -> Any:
+    """Matplotlib with its object interface loaded; no pyplot, hence no global state."""
+    try:
+        import matplotlib
+        import matplotlib.figure
+    except ImportError:
+        raise MissingDependency("matplotlib", "plots") from None
+    return matplotlib
+
+
+def _drawn(curves: Curves) -> list[tuple[Style, Array]]:
+    """The curves that exist for this mechanism, in drawing order."""
+    found = ((style, getattr(curves, style.name)) for style in STYLES)
+    return [(style, values) for style, values in found if values is not None and not np.isnan(values).all()]
+
+
+def _line(axes: Axes, style: Style, alpha: Array, values: Array) -> None:
+    axes.plot(alpha, values, color=style.colour, lw=style.width, ls=style.dashes, label=style.label)
+
+
+def _shade(axes: Axes, curves: Curves, low: Array, high: Array) -> None:
+    if curves.violated.any():
+        axes.fill_between(
+            curves.alpha,
+            low,
+            high,
+            where=curves.violated.tolist(),
+            interpolate=True,
+            facecolor="#fbe9df",
+            edgecolor="#eab797",
+            hatch="////",
+            linewidth=0.0,
+            label=_VIOLATED,
+            zorder=0,
+        )
+
+
+def _draw_curves(axes: Axes, curves: Curves) -> None:
+    """beta against alpha."""
+    _shade(axes, curves, curves.leakage, curves.claimed)
+    for style, values in _drawn(curves):
+        _line(axes, style, curves.alpha, values)
+    axes.set(xlim=(0, 1), ylim=(0, 1), aspect="equal", xlabel=_FALSE_POSITIVE, ylabel=_FALSE_NEGATIVE)
+
+
+def _draw_below(axes: Axes, curves: Curves) -> None:
+    """claimed - beta against alpha: above 0 the attacker does better than is claimed."""
+    drawn = [(style, curves.claimed - values) for style, values in _drawn(curves)]
+    _shade(axes, curves, np.zeros_like(curves.alpha), curves.claimed - curves.leakage)
+    for style, values in drawn:
+        _line(axes, style, curves.alpha, values)
+    # the estimate by a central limit theorem can be far from everything else: it does not choose the scale
+    exact = np.concatenate([values for style, values in drawn if style.name != "ceiling_clt"])
+    low, high = float(exact.min()), float(exact.max())
+    if high - low < _SAME:
+        low, high = -1.0, 1.0
+        axes.set_yticks([0.0])
+        axes.text(0.5, 0.25, "all curves coincide", ha="center", color="#444444")
+    margin = 0.06 * (high - low)
+    axes.set(xlim=(0, 1), ylim=(low - margin, high + margin), xlabel=_FALSE_POSITIVE)
+
+
+def _handles(axes: Sequence[Axes]) -> dict[str, Any]:
+    """Every label once, the shading last."""
+    found: dict[str, Any] = {}
+    for place in axes:
+        handles, labels = place.get_legend_handles_labels()
+        found |= dict(zip(labels, handles, strict=True))
+    labels_of = {style.name: style.label for style in STYLES}
+    order = [*(labels_of[name] for name in _LEGEND), _VIOLATED]
+    return {label: found[label] for label in order if label in found}
+
+
+def _legend(figure: Figure, axes: Sequence[Axes], ncols: int) -> None:
+    handles = _handles(axes)
+    figure.legend(
+        handles.values(), handles.keys(), loc="outside lower center", ncols=ncols, frameon=False, handlelength=3.4
+    )
