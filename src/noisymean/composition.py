@@ -21,7 +21,7 @@ from typing import final
 
 import numpy as np
 
-from noisymean.cumulants import Cumulants, Moments, SlowDecay
+from noisymean.cumulants import Cumulants, Line, Moments, SlowDecay
 from noisymean.numerics.logs import Array, log1mexp
 from noisymean.tradeoff import Tails, TradeOff
 
@@ -137,8 +137,8 @@ def _small_tails(cumulants: Cumulants, t: Array, theta: Array, moments: Moments,
     sums = np.zeros((len(_POLES), t.size))
     first, count = 0, _FIRST_NODES
     while True:
-        tau = (np.arange(first, first + count)[:, None] + 0.5) * step
-        exponent = cumulants.remainder(theta, tau)
+        line = Line(step, first, count)
+        tau, exponent = line.tau, cumulants.remainder(theta, line)
         value = np.exp(exponent.real)
         phase = exponent.imag + tau * drift
         real, imag = value * np.cos(phase), value * np.sin(phase)
