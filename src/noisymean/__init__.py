@@ -1,6 +1,7 @@
 """noisymean: the privacy of DP-SGD as it is really run, a noisy *mean* and not a noisy sum."""
 
 from noisymean.accountant import Account, account
+from noisymean.calibrate import Calibration, calibrate
 from noisymean.errors import InvalidInput, MissingDependency, NoisymeanError, Undefined
 from noisymean.mechanisms import ASGM, EASGM, FEASGM, SGM, Adjacency, OpacusLoader
 from noisymean.one_round import (
@@ -24,6 +25,7 @@ __all__ = [
     "SGM",
     "Account",
     "Adjacency",
+    "Calibration",
     "Curves",
     "InvalidInput",
     "MissingDependency",
@@ -32,6 +34,7 @@ __all__ = [
     "Undefined",
     "__version__",
     "account",
+    "calibrate",
     "ceiling",
     "ceiling_clt",
     "claimed",

@@ -10,43 +10,17 @@ Every epsilon is the larger of the two directions (D from D', D' from D); leakag
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import final
 
-import numpy as np
-
-from noisymean.cumulants import Cumulants, GaussianPairCumulants, LineCumulants, Outcomes, Sum
-from noisymean.errors import InvalidInput, Undefined, check_number, check_probability
-from noisymean.explicit_pair import ExplicitPair, LossOnLine, explicit_pairs
-from noisymean.gaussian_pair import GaussianPairs
-from noisymean.mechanisms import (
-    ASGM,
-    EASGM,
-    FEASGM,
-    SGM,
-    Adjacency,
-    Expected,
-    Mechanism,
-    OpacusLoader,
-    denominator_step,
-    denominators,
-    with_public_size,
-)
-from noisymean.numerics.logs import Array
-from noisymean.one_round import asgm_given_batch, batch_shift, claimed, guarantee
-from noisymean.rounds import Chain, DeltaCurve, Loss, Rounds
-from noisymean.size_revealed import SizeRevealed, size_revealed
-from noisymean.tradeoff import FiniteOutcomes, Side, Subsampled, TradeOff
+from noisymean.errors import InvalidInput, Undefined, check_number
+from noisymean.many_rounds import claimed_rounds, guarantee_rounds, leakage_rounds
+from noisymean.mechanisms import FEASGM, Adjacency, Mechanism, OpacusLoader, with_public_size
+from noisymean.rounds import DeltaCurve
+from noisymean.tradeoff import Side
 
 MOST_STEPS = 10**9
 SMALLEST_DELTA = 1e-200
-_HALF_LOG_TWO_PI = 0.9189385332046727
-# Pairs with hidden batches of more sizes than this are left out over many rounds: their spread hides the new record.
-_MOST_SIZES = 64
-_MOST_OUTCOMES = 2048
-# Below this many records the batch itself is revealed as well: its size alone says too much.
-_FEW_RECORDS = 12
 
 
 @final
@@ -119,7 +93,7 @@ def account(
     steps = _checked_steps(steps)
     effective = with_public_size(mechanism, adjacency)
     notes = list(_notes(mechanism, adjacency, steps))
-    claim = Rounds(((steps, _sgm_loss(effective)),))
+    claim = claimed_rounds(effective, steps)
     claimed_high, claimed_low = question.worst(claim, Side.ABOVE), question.worst(claim, Side.BELOW)
     leaked, pair = _leakage(effective, steps, question)
     sound: float | None
@@ -169,192 +143,20 @@ def _checked_steps(steps: int) -> int:
     return int(steps)
 
 
-# --- claimed -----------------------------------------------------------------------------------------------------------
-
-
-def _sgm_loss(mechanism: Mechanism) -> Loss:
-    curve = claimed(mechanism)
-    assert isinstance(curve, Subsampled)
-    return Loss(lambda: curve, sgm_cumulants(curve.rate, mechanism.noise_multiplier))
-
-
-def sgm_cumulants(rate: float, noise_multiplier: float) -> Cumulants:
-    """K of N(0, 1) against (1-q) N(0, 1) + q N(1/sigma, 1); closed at q = 1."""
-    shift = 1.0 / noise_multiplier
-    if rate == 1.0:
-        return GaussianPairCumulants(1.0, np.ones(1), np.array([shift]), 0.0)
-    stay, move = math.log1p(-rate), math.log(rate)
-
-    def loss(x: Array) -> Array:
-        return np.logaddexp(stay, move + shift * x - 0.5 * shift * shift)
-
-    # 1 - q + q e^(mx - m^2/2) vanishes at Im x = pi/m, the end of the strip
-    return LineCumulants(_log_normal, loss, 0.0, 1.0, min(2.0, 0.9 * math.pi / shift), shift)
-
-
-def _log_normal(x: Array) -> Array:
-    return np.asarray(-0.5 * x * x - _HALF_LOG_TWO_PI)
-
-
-# --- leakage -----------------------------------------------------------------------------------------------------------
-
-
 def _leakage(mechanism: Mechanism, steps: int, question: _Question) -> tuple[float, str]:
     """The most that one of the explicit pairs gives away, and which."""
-    best, name = -1.0, ""
-    for pair in _worthwhile_pairs(mechanism):
-        rounds = pair_rounds(pair, steps)
-        value = question.worst(rounds, Side.BELOW)
-        if value > best:
-            best, name = value, pair.description
-    return best, name
-
-
-def _worthwhile_pairs(mechanism: Mechanism) -> list[ExplicitPair]:
-    return [pair for pair in explicit_pairs(mechanism) if pair.line_only or pair.p.means.size <= _MOST_SIZES]
-
-
-def pair_rounds(pair: ExplicitPair, steps: int) -> Rounds:
-    """`steps` rounds of the mechanism on an explicit pair."""
-    if pair.p.means.size == 1 and pair.q.means.size == 1:
-        curve = pair.curve
-        assert isinstance(curve, GaussianPairs)
-        return Rounds(((1, Loss(lambda: curve.power(steps), None)),))
-    if pair.log_scale is not None and pair.p.means.size == 1 and np.unique(pair.q.scales).size == 1:
-        return Rounds(((steps, Loss(lambda: pair.curve, _zero_pair_cumulants(pair))),))
-    curve = pair.curve
-    cumulants: Cumulants | None = None
-    if isinstance(curve, LossOnLine):
-        line = Outcomes(curve.losses, curve.p)
-        cumulants = Sum(((1, line), (1, _scale_cumulants(curve.across.dof, curve.across.log_scale))))
-    elif isinstance(curve, FiniteOutcomes):
-        cumulants = _merged(curve)
-    return Rounds(((steps, Loss(lambda: curve, cumulants)),))
-
-
-def _merged(curve: FiniteOutcomes) -> Outcomes:
-    """Outcomes of nearly the same loss told as one: a post-processing that costs nothing to speak of."""
-    seen = (curve.p > 0.0) & (curve.q > 0.0)
-    p, q = curve.p[seen], curve.q[seen]
-    order = np.argsort(np.log(q) - np.log(p))
-    p, q = p[order], q[order]
-    if p.size > _MOST_OUTCOMES:
-        # groups of equal width in the loss where it matters, so that no group spans much of it
-        losses = np.log(q) - np.log(p)
-        group = np.floor((losses - losses[0]) / (losses[-1] - losses[0]) * _MOST_OUTCOMES).astype(int)
-        starts = np.flatnonzero(np.diff(group, prepend=-1))
-        p, q = np.add.reduceat(p, starts), np.add.reduceat(q, starts)
-    return Outcomes(np.log(q) - np.log(p), p)
-
-
-def _zero_pair_cumulants(pair: ExplicitPair) -> Cumulants:
-    """D all-zero: N(0, 1) against a mixture of two normals of scale s along u, a scale change across."""
-    log_scale = pair.log_scale or 0.0
-    scale = math.exp(log_scale)
-    weights, means = pair.q.weights, pair.q.means / scale
-    logs = np.log(weights)
-    # log q1 - log p1 = -log s - (c/2) x^2 + log sum_i w_i exp(m_i x/s - m_i^2/2), means in units of s
-    c = math.expm1(-2.0 * log_scale)
-
-    def loss(x: Array) -> Array:
-        bumps = logs[:, None] + means[:, None] * (x / scale) - 0.5 * np.square(means)[:, None]
-        return np.asarray(-log_scale - 0.5 * c * x * x + np.logaddexp.reduce(bumps, axis=0))
-
-    spread = float(np.ptp(means)) / scale
-    strip = min(2.0, 0.9 * math.pi / max(spread, 1e-12))
-    line = LineCumulants(_log_normal, loss, 0.0, 1.0, strip, spread + 40.0 * abs(c), (-1.0 / c if c > 0 else -math.inf, -1.0 / c if c < 0 else math.inf))
-    return Sum(((1, line), (1, _scale_cumulants(pair.dimension - 1, log_scale)))) if pair.dimension > 1 else line
-
-
-def _scale_cumulants(dimension: int, log_scale: float) -> Cumulants:
-    return GaussianPairCumulants(float(dimension), np.ones(1), np.zeros(1), log_scale)
-
-
-# --- guarantee ---------------------------------------------------------------------------------------------------------
+    answers = [
+        (question.worst(rounds, Side.BELOW), pair.description) for pair, rounds in leakage_rounds(mechanism, steps)
+    ]
+    return max(answers, key=lambda answer: answer[0])
 
 
 def _guarantee(mechanism: Mechanism, steps: int, question: _Question) -> float:
     """The best proof for each direction, then the worse direction."""
-    proofs = _proofs(mechanism, steps)
+    proofs = guarantee_rounds(mechanism, steps)
     forward = min(question.ask(proof, Side.ABOVE) for proof in proofs)
     backward = min(question.ask(proof.inverse(), Side.ABOVE) for proof in proofs)
     return max(forward, backward)
-
-
-def _proofs(mechanism: Mechanism, steps: int) -> Sequence[DeltaCurve]:
-    if isinstance(mechanism, ASGM):
-        return _asgm_proofs(mechanism, steps)
-    step = denominator_step(mechanism)
-    sum_only = Rounds(((steps, _sgm_loss(mechanism)),))
-    if step is None:
-        return (sum_only,)
-    transparent = guarantee(mechanism)
-    assert isinstance(transparent, GaussianPairs)
-    if mechanism.q == 1.0:
-        # one batch, one component each round: closed form
-        certain = _only_component(transparent)
-        return (Rounds(((1, Loss(lambda: certain.power(steps), None)),)),)
-    return (
-        _mixture_rounds(transparent, steps),
-        Chain(_mixture_rounds(batch_shift(mechanism, step, 0.0), steps), sum_only),
-        Chain(sum_only, _mixture_rounds(batch_shift(mechanism, step, 0.0, extra=1), steps)),
-    )
-
-
-def _only_component(mixture: GaussianPairs) -> GaussianPairs:
-    kept = mixture.weights > 0.0
-    return replace(mixture, weights=np.ones(1), shifts=mixture.shifts[kept][:1], log_scales=mixture.log_scales[kept][:1])
-
-
-def _mixture_rounds(mixture: GaussianPairs, steps: int) -> Rounds:
-    kept = mixture.weights > 0.0
-    cumulants = GaussianPairCumulants(
-        float(mixture.dimension), mixture.weights[kept], mixture.shifts[kept], float(mixture.log_scales[0])
-    )
-    return Rounds(((steps, Loss(lambda: mixture, cumulants)),))
-
-
-def _asgm_proofs(mechanism: ASGM, steps: int) -> Sequence[DeltaCurve]:
-    if mechanism.q == 1.0 and mechanism.dataset_size > 0:
-        certain = _only_component(asgm_given_batch(mechanism))
-        return (Rounds(((1, Loss(lambda: certain.power(steps), None)),)),)
-    revealed = size_revealed(mechanism.dataset_size, mechanism.q, mechanism.noise_multiplier)
-    proofs: list[DeltaCurve] = []
-    assert isinstance(revealed, SizeRevealed)
-    proofs.append(WithInfinite(Rounds(((steps, Loss(lambda: revealed, revealed.cumulants()),),)), steps, revealed.full_batch))
-    if mechanism.dataset_size <= _FEW_RECORDS:
-        batch: TradeOff = Subsampled(asgm_given_batch(mechanism), mechanism.q)
-        proofs.append(Rounds(((steps, Loss(lambda: batch, None)),)))
-    return proofs
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class WithInfinite:
-    """A loss that is infinite with Q-probability `mass` a round: its share of delta is added outside of the integral."""
-
-    finite: Rounds
-    steps: int
-    mass: float
-    reverse: bool = False
-
-    @property
-    def _infinite(self) -> float:
-        return 0.0 if self.reverse else -math.expm1(self.steps * math.log1p(-self.mass)) if self.mass < 1.0 else 1.0
-
-    def epsilon(self, delta: float, side: Side) -> float:
-        """epsilon at what is left of delta; inf if nothing is."""
-        left = delta - self._infinite * (1.0 + 1e-12)
-        return math.inf if left <= 0.0 else self.finite.epsilon(left, side)
-
-    def log_delta(self, epsilon: float, side: Side) -> float:
-        """log of the sum."""
-        finite = self.finite.log_delta(epsilon, side)
-        return finite if self._infinite == 0.0 else float(np.logaddexp(finite, math.log(self._infinite)))
-
-    def inverse(self) -> WithInfinite:
-        """Under P the infinite outcome never happens."""
-        return WithInfinite(self.finite.inverse(), self.steps, self.mass, not self.reverse)
 
 
 # --- words -------------------------------------------------------------------------------------------------------------
@@ -366,9 +168,14 @@ def _notes(mechanism: Mechanism, adjacency: Adjacency, steps: int) -> list[str]:
         case Adjacency.ADD_REMOVE:
             pass
         case Adjacency.ZERO_OUT:
-            notes.append("zero-out: N is public, so the denominator is a constant and the SGM claim may be made, for zero-out neighbours only")
+            notes.append(
+                "zero-out: N is public, so the denominator is a constant and the SGM claim may be made, "
+                "for neighbours of the same size only"
+            )
         case Adjacency.REPLACE_ONE:
-            notes.append("replace-one: N is public, so the denominator is a constant; a replaced record is one removed and one added")
+            notes.append(
+                "replace-one: N is public, so the denominator is a constant; a replaced record is one removed and one added"
+            )
     match mechanism:
         case FEASGM():
             notes.extend(_floor_notes(mechanism))
@@ -398,11 +205,17 @@ def _floor_notes(mechanism: FEASGM) -> list[str]:
 def _loader_notes(mechanism: OpacusLoader) -> list[str]:
     before, after = mechanism.run(mechanism.dataset_size), mechanism.run(mechanism.dataset_size + 1)
     notes = [
-        f"Opacus on {mechanism.dataset_size} records: sample rate 1/{before.loader_length}, divides by {before.expected_batch_size}; "
-        f"on {mechanism.dataset_size + 1}: 1/{after.loader_length}, divides by {after.expected_batch_size}"
+        f"Opacus on {mechanism.dataset_size} records: sample rate 1/{before.loader_length}, "
+        f"divides by {before.expected_batch_size}; on {mechanism.dataset_size + 1}: "
+        f"1/{after.loader_length}, divides by {after.expected_batch_size}"
     ]
     if before.accountant_rate != before.sample_rate:
-        notes.append(f"the sampler's rate is 1/{before.loader_length} but the accountant is told 1/{before.steps_per_epoch}")
+        notes.append(
+            f"the sampler's rate is 1/{before.loader_length} but the accountant is told 1/{before.steps_per_epoch}"
+        )
     if mechanism.rate_moves:
-        notes.append(f"an epoch has {before.steps_per_epoch} steps on D and {after.steps_per_epoch} on D': counting epochs leaks the size by itself")
+        notes.append(
+            f"an epoch has {before.steps_per_epoch} steps on D and {after.steps_per_epoch} on D': "
+            "counting epochs leaks the size by itself"
+        )
     return notes

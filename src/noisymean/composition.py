@@ -162,5 +162,6 @@ def _small_tails(cumulants: Cumulants, t: Array, theta: Array, moments: Moments,
         with np.errstate(invalid="ignore", divide="ignore"):
             value = log_peak + np.log(total + residue)
         # Chernoff's bound where the tail is too small to matter
-        result[row] = np.where(log_peak + np.maximum(pole - t, 0.0) + np.maximum(t, 0.0) * (1.0 - pole) < _HOPELESS_PEAK, log_peak, value)
+        hopeless = log_peak - pole * np.minimum(t, 0.0) + (1.0 - pole) * np.maximum(t, 0.0) < _HOPELESS_PEAK
+        result[row] = np.where(hopeless, log_peak, value)
     return result

@@ -13,6 +13,7 @@ which every class below computes without cancellation: multiplied by 10^6 rounds
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -43,16 +44,16 @@ class Moments(NamedTuple):
 
 
 class Line(NamedTuple):
-    """Equally spaced nodes tau_j = (j + 1/2) step, first <= j < first + count; a step for each theta."""
+    """Equally spaced nodes tau_j = (j + 1/2) step, first <= j < first + nodes; a step for each theta."""
 
     step: Array
     first: int
-    count: int
+    nodes: int
 
     @property
     def tau(self) -> Array:
         """The nodes, along the first axis."""
-        return np.asarray((np.arange(self.first, self.first + self.count)[:, None] + 0.5) * self.step)
+        return np.asarray((np.arange(self.first, self.first + self.nodes)[:, None] + 0.5) * self.step)
 
 
 class Cumulants(ABC):
@@ -108,8 +109,8 @@ class Outcomes(Cumulants):
         # e^(i tau l / 2) node by node: one complex product instead of a sine and a cosine
         turn = np.exp(0.5j * line.step[..., None] * centred)
         half = np.exp(0.5j * (line.first + 0.5) * line.step[..., None] * centred)
-        real, imag = np.empty((line.count, theta.size)), np.empty((line.count, theta.size))
-        for row in range(line.count):
+        real, imag = np.empty((line.nodes, theta.size)), np.empty((line.nodes, theta.size))
+        for row in range(line.nodes):
             # e^(iy) - 1 = 2i sin(y/2) e^(iy/2), which does not cancel for small y
             weighted = weights * half.imag
             real[row] = -2.0 * np.einsum("...i,...i->...", weighted, half.imag)
@@ -123,7 +124,8 @@ class Outcomes(Cumulants):
 class LineCumulants(Cumulants):
     """A loss that is a smooth function of one number x under P: K by the trapezoidal rule over x.
 
-    `log_density` is that of x under P, `loss` is l(x) (a leading axis, if any, is a revealed index), both analytic in a strip of half-width `strip` around the real line,
+    `log_density` is that of x under P, `loss` is l(x) (a leading axis, if any, is a revealed index), both
+    analytic in a strip of half-width `strip` around the real line,
     where |l'| <= `slope`. Shifting the path by i d multiplies e^(i tau l) by at most e^(tau slope d), so the rule of step h
     has error e^(-d (2 pi/h - tau slope)); h is chosen for e^-40. The window follows the tilt.
     """
@@ -143,7 +145,10 @@ class LineCumulants(Cumulants):
     def _nodes(self, theta: Array, tau_most: float) -> Outcomes:
         # tilts and steps are rounded outward to powers of two, so that neighbouring calls share their nodes
         low, high = _down(float(np.min(theta))), -_down(-float(np.max(theta)))
-        low, high = max(low, 0.5 * (self.tilts[0] + float(np.min(theta)))), min(high, 0.5 * (self.tilts[1] + float(np.max(theta))))
+        low, high = (
+            max(low, 0.5 * (self.tilts[0] + float(np.min(theta)))),
+            min(high, 0.5 * (self.tilts[1] + float(np.max(theta)))),
+        )
         frequency = tau_most * self.slope + _DECAY / self.strip
         key = (low, high, 2.0 ** (0.5 * np.ceil(2.0 * np.log2(frequency))))
         if key not in self._cache:
@@ -167,7 +172,7 @@ class LineCumulants(Cumulants):
             x = self.centre + self.width * np.linspace(-reach, reach, 257)
             exponent = np.atleast_2d(self.log_density(x) + theta * self.loss(x)).max(axis=0)
             inside = np.flatnonzero(exponent > exponent.max() - _DECAY)
-            if 0 < inside[0] and inside[-1] < x.size - 1:
+            if inside[0] > 0 and inside[-1] < x.size - 1:
                 return float(x[inside[0] - 1]), float(x[inside[-1] + 1])
             if reach > 1e12:
                 raise SlowDecay
@@ -177,7 +182,7 @@ class LineCumulants(Cumulants):
         return self._nodes(theta, 0.0).moments(theta)
 
     def remainder(self, theta: Array, line: Line) -> ComplexArray:
-        return self._nodes(theta, float(np.max(line.step)) * (line.first + line.count)).remainder(theta, line)
+        return self._nodes(theta, float(np.max(line.step)) * (line.first + line.nodes)).remainder(theta, line)
 
 
 @final
@@ -284,8 +289,8 @@ class Sum(Cumulants):
 def _down(x: float) -> float:
     """The next number below x of the form +-2^i - 1/2 or so: coarse enough to repeat, never above x."""
     if x >= 1.0:
-        return 2.0 ** float(np.floor(np.log2(x)))
-    return -(2.0 ** float(np.ceil(np.log2(max(-x, 2.0**-10))))) if x < 0.0 else 0.0
+        return math.ldexp(1.0, math.floor(math.log2(x)))
+    return -math.ldexp(1.0, math.ceil(math.log2(max(-x, 2.0**-10)))) if x < 0.0 else 0.0
 
 
 def _log1p(real: Array, imag: Array) -> ComplexArray:

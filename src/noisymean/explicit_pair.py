@@ -116,7 +116,9 @@ class ExplicitPair:
             if log_scale > 0.0:
                 # the other way round, in units of the noise of D'
                 unit = float(q_scale[0])
-                return _product_curve(self.dimension, self.q.in_units(unit), self.p.in_units(unit), -log_scale).inverse()
+                return _product_curve(
+                    self.dimension, self.q.in_units(unit), self.p.in_units(unit), -log_scale
+                ).inverse()
             return _product_curve(self.dimension, self.p, self.q, log_scale)
         return _cell_curve(1 if self.line_only else self.dimension, self.p, self.q)
 

@@ -179,7 +179,8 @@ class OpacusLoader(_Validated):
     """DP-SGD through Opacus 1.x's `make_private` on an ordinary data loader: q and the denominator both come from N and b.
 
     With L = ceil(N/b) the sampler's rate is 1/L, it takes int(1/(1/L)) steps an epoch, and the optimizer divides by
-    int(N * (1/steps)), everything in binary floating point, reproduced here to the bit. Adding a record can move L, and with it q.
+    int(N * (1/steps)), everything in binary floating point, reproduced here to the bit. Adding a record can move
+    L, and with it q.
 
     >>> OpacusLoader(dataset_size=60_000, batch_size=600, dimension=26_010, noise_multiplier=1.0).runs
     ((0.01, 600), (0.009900990099009901, 594))
@@ -247,7 +248,9 @@ def denominators(mechanism: Expected) -> tuple[int, int]:
             (_, before), (_, after) = mechanism.runs
             if before == 0 or after == 0:
                 raise Undefined(
-                    "batch_size", mechanism.batch_size, "such that int(N/steps) >= 1",
+                    "batch_size",
+                    mechanism.batch_size,
+                    "such that int(N/steps) >= 1",
                     f"at N={mechanism.dataset_size} Opacus divides by zero and releases non-finite gradients",
                 )
             return before, after
@@ -262,7 +265,9 @@ def denominator_step(mechanism: Expected) -> int | None:
     before, after = denominators(mechanism)
     if isinstance(mechanism, OpacusLoader) and (mechanism.rate_moves or after - before not in (0, 1)):
         raise Undefined(
-            "batch_size", mechanism.batch_size, "a size at which the added record leaves the rate alone",
+            "batch_size",
+            mechanism.batch_size,
+            "a size at which the added record leaves the rate alone",
             "no guarantee is known where q itself depends on N: fix the rate and the denominator as public constants",
         )
     return before if after > before else None

@@ -67,7 +67,6 @@ class SizeRevealed(TradeOff):
             q_above = np.logaddexp(q_above, full)
         return Tails(*(np.minimum(side, 0.0).reshape(t.shape) for side in (p_above, p_below, q_above, q_below)))
 
-
     def cumulants(self) -> Cumulants:
         """K of the finite part of the loss, for many rounds."""
         kept = (self.weights > 0.0) & (self.odds > 0.0)

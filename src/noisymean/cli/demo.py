@@ -162,7 +162,7 @@ def _print(rows: list[Row], figure: Path) -> None:
         table.add_row(
             _numbers(row.curves.mechanism), "advantage", *row.advantage.shown(), style=style, end_section=True
         )
-    out.print(table)
+    out.print(table, "")
     say(
         out,
         f"beta({ALPHA:g}): least false negative rate at false positive rate {ALPHA:g}, high is private;"

@@ -44,7 +44,7 @@ def note(sentence: str) -> None:
 
 def emit_json(record: Mapping[str, object]) -> None:
     """One JSON object, which no NaN or infinity can enter."""
-    print(json.dumps(record, allow_nan=False, indent=2))
+    print(json.dumps(record, allow_nan=False))
 
 
 def listed(values: Array | None) -> list[float | None] | None:

@@ -87,7 +87,7 @@ def composed(rounds: Sequence[tuple[int, GridLoss]], log_delta: float, size: int
     log_mgf = sum(count * _log_mgf(loss, theta) for count, loss in rounds)
     low, high = _window(rounds, theta)
     offset = sum(count * loss.offset for count, loss in rounds)
-    width = fft.next_fast_len(max(int(math.ceil((high - low) / step)) + 2, size), real=True)
+    width = fft.next_fast_len(max(math.ceil((high - low) / step) + 2, size), real=True)
     start = math.floor((low - offset) / step)
     spectrum = np.ones(width // 2 + 1, dtype=np.complex128)
     shift = 0

@@ -1,0 +1,112 @@
+r"""The noise that a target epsilon needs under the mechanism that really runs, on the safe side.
+
+The guarantee falls as sigma grows, but for EASGM, FEASGM and Opacus' loader it does not fall to zero: the denominator changes
+the scale of the noise whatever its size, so a target may be out of reach of any noise. That is said, with the remedy.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, final
+
+from scipy.optimize import brentq
+
+from noisymean.accountant import Account, account
+from noisymean.errors import InvalidInput, check_number
+from noisymean.many_rounds import guarantee_rounds
+from noisymean.mechanisms import ASGM, EASGM, FEASGM, SGM, Mechanism, OpacusLoader
+from noisymean.tradeoff import Side
+
+MOST_NOISE = 1e6
+LEAST_NOISE = 1e-2
+_TOLERANCE = 1e-4
+
+
+@final
+@dataclass(frozen=True)
+class Calibration:
+    """The least noise found whose guarantee is within the target; None with the reason when no noise reaches it."""
+
+    noise_multiplier: float | None
+    target_epsilon: float
+    account: Account
+    reason: str
+
+    @property
+    def reachable(self) -> bool:
+        """Whether some noise reaches the target."""
+        return self.noise_multiplier is not None
+
+
+def calibrate(
+    kind: type[SGM] | type[EASGM] | type[ASGM] | type[FEASGM] | type[OpacusLoader],
+    *,
+    target_epsilon: float,
+    delta: float,
+    steps: int,
+    **fields: Any,
+) -> Calibration:
+    """The least sigma, to 0.01 %, for which `steps` rounds are guaranteed (target_epsilon, delta); re-checked by `account`.
+
+    >>> import noisymean as nm
+    >>> found = nm.calibrate(nm.SGM, target_epsilon=2.0, delta=1e-5, steps=1000, sample_rate=0.01)
+    >>> found.account.guarantee.epsilon <= 2.0
+    True
+    """
+    check_number("target_epsilon", target_epsilon, above=0.0, most=1e6)
+
+    def build(noise: float) -> Mechanism:
+        return kind(noise_multiplier=noise, **fields)
+
+    def epsilon(noise: float) -> float:
+        proofs = guarantee_rounds(build(noise), steps)
+        return max(
+            min(proof.epsilon(delta, Side.ABOVE) for proof in proofs),
+            min(proof.inverse().epsilon(delta, Side.ABOVE) for proof in proofs),
+        )
+
+    # validates steps and delta, and says what the most noise gives
+    quietest = account(build(MOST_NOISE), steps=steps, delta=delta)
+    floor = quietest.guarantee.epsilon
+    if floor is None or floor > target_epsilon:
+        return Calibration(None, target_epsilon, quietest, _out_of_reach(target_epsilon, quietest))
+    low, high = _bracket(epsilon, target_epsilon)
+
+    def miss(log_noise: float) -> float:
+        return math.log(max(epsilon(math.exp(log_noise)), 1e-300) / target_epsilon)
+
+    noise = math.exp(float(brentq(miss, math.log(low), math.log(high), xtol=_TOLERANCE / 4)))
+    while True:
+        # the root is two-sided; the noise that is handed out has been checked itself
+        noise *= 1.0 + _TOLERANCE / 4
+        checked = account(build(noise), steps=steps, delta=delta)
+        if checked.guarantee.epsilon is not None and checked.guarantee.epsilon <= target_epsilon:
+            return Calibration(noise, target_epsilon, checked, "")
+
+
+def _bracket(epsilon: Callable[[float], float], target: float) -> tuple[float, float]:
+    """Noise on either side of the target."""
+    high = 1.0
+    while epsilon(high) > target:
+        high *= 2.0
+        if high > MOST_NOISE:
+            raise InvalidInput("target_epsilon", target, "reachable with noise_multiplier <= 1e6")
+    low = high / 2.0
+    while epsilon(low) <= target:
+        low, high = low / 2.0, low
+        if low < LEAST_NOISE:
+            raise InvalidInput("target_epsilon", target, f"small enough to need noise_multiplier >= {LEAST_NOISE:g}")
+    return low, high
+
+
+def _out_of_reach(target: float, quietest: Account) -> str:
+    if quietest.guarantee.epsilon is None:
+        return f"epsilon={target:g} cannot be promised: {quietest.notes[-1]}"
+    leaked = quietest.leakage.epsilon or 0.0
+    proof = f"it leaks {leaked:.4g} with any noise" if leaked > target else "no proof of less is known"
+    return (
+        f"no noise reaches epsilon={target:g}: the denominator depends on the number of records and {proof}; "
+        "divide by a public constant instead (then it is SGM)"
+    )

@@ -1,0 +1,264 @@
+r"""T rounds of a mechanism as (epsilon, delta) curves: one function for each of the four words, and the proofs behind them.
+
+    claimed_rounds       T-round SGM                                                what accountants report
+    leakage_rounds       T rounds on each explicit pair of datasets                 docs/theory.md, "Certified leakage"
+    guarantee_rounds     every proof we have for T rounds; each is sound            docs/theory.md, "T rounds"
+    transparent_rounds   the paper's guarantee, batch and membership revealed, composed
+    ceiling_rounds       f-bar composed                                             Theorems FEASGM/EASGM_ASGM_Upperbound_T_round
+    ceiling_clt_rounds   its central limit estimate                                 Theorem upperbound_estimate_T_round, Corollary
+
+The chain for EASGM and FEASGM goes through a third transcript, D's records over the denominator of D': from there to D' is
+T-round SGM, and to it from D a change of scale and mean whose loss, with the batch sizes revealed, is closed form.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import final
+
+import numpy as np
+
+from noisymean.central_limit import CentralLimit, central_limit
+from noisymean.cumulants import Cumulants, GaussianPairCumulants, LineCumulants, Outcomes, Sum
+from noisymean.explicit_pair import ExplicitPair, LossOnLine, explicit_pairs
+from noisymean.gaussian_pair import GaussianPairs
+from noisymean.mechanisms import ASGM, Mechanism, denominator_step
+from noisymean.numerics.logs import Array
+from noisymean.one_round import asgm_given_batch, batch_shift, ceiling, claimed, guarantee
+from noisymean.rounds import Chain, DeltaCurve, Loss, Rounds
+from noisymean.size_revealed import SizeRevealed, size_revealed
+from noisymean.tradeoff import FiniteOutcomes, Side, Subsampled, TradeOff
+
+_HALF_LOG_TWO_PI = 0.9189385332046727
+# Pairs with hidden batches of more sizes than this are left out over many rounds: their spread hides the new record.
+_MOST_SIZES = 64
+_MOST_OUTCOMES = 2048
+# Below this many records the batch itself is revealed as well: its size alone says too much.
+_FEW_RECORDS = 12
+
+
+def claimed_rounds(mechanism: Mechanism, steps: int) -> Rounds:
+    """T-round SGM at the rate and noise that the user's accountant is told."""
+    return Rounds(((steps, _sgm_loss(mechanism)),))
+
+
+def leakage_rounds(mechanism: Mechanism, steps: int) -> list[tuple[ExplicitPair, Rounds]]:
+    """T rounds on each explicit pair that can matter."""
+    return [(pair, pair_rounds(pair, steps)) for pair in _worthwhile_pairs(mechanism)]
+
+
+def transparent_rounds(mechanism: Mechanism, steps: int) -> Rounds:
+    """The paper's guarantee composed T times: batch and membership revealed in every round."""
+    curve = guarantee(mechanism)
+    if isinstance(curve, GaussianPairs):
+        return _mixture_rounds(curve, steps)
+    return Rounds(((steps, Loss(lambda: curve, None)),))
+
+
+def ceiling_rounds(mechanism: Mechanism, steps: int) -> Rounds | None:
+    """The paper's upper bound on its transparent guarantee, composed; closed form but for ASGM."""
+    curve = ceiling(mechanism)
+    if curve is None:
+        return None
+    if isinstance(curve, GaussianPairs):
+        return _closed_rounds(curve, steps)
+    return Rounds(((steps, Loss(lambda: curve, None)),))
+
+
+def ceiling_clt_rounds(mechanism: Mechanism, steps: int) -> CentralLimit | None:
+    """The central limit estimate over T (n-1) copies; the paper has none for ASGM over several rounds, nor have we."""
+    if isinstance(mechanism, ASGM) or mechanism.dimension is None or mechanism.dimension < 2:
+        return None
+    step = denominator_step(mechanism)
+    return None if step is None else central_limit(step, steps * (mechanism.dimension - 1))
+
+
+# --- claimed -----------------------------------------------------------------------------------------------------------
+
+
+def _sgm_loss(mechanism: Mechanism) -> Loss:
+    curve = claimed(mechanism)
+    assert isinstance(curve, Subsampled)
+    return Loss(lambda: curve, sgm_cumulants(curve.rate, mechanism.noise_multiplier))
+
+
+def sgm_cumulants(rate: float, noise_multiplier: float) -> Cumulants:
+    """K of N(0, 1) against (1-q) N(0, 1) + q N(1/sigma, 1); closed at q = 1."""
+    shift = 1.0 / noise_multiplier
+    if rate == 1.0:
+        return GaussianPairCumulants(1.0, np.ones(1), np.array([shift]), 0.0)
+    stay, move = math.log1p(-rate), math.log(rate)
+
+    def loss(x: Array) -> Array:
+        return np.logaddexp(stay, move + shift * x - 0.5 * shift * shift)
+
+    # 1 - q + q e^(mx - m^2/2) vanishes at Im x = pi/m, the end of the strip
+    return LineCumulants(_log_normal, loss, 0.0, 1.0, min(2.0, 0.9 * math.pi / shift), shift)
+
+
+def _log_normal(x: Array) -> Array:
+    return np.asarray(-0.5 * x * x - _HALF_LOG_TWO_PI)
+
+
+# --- leakage -----------------------------------------------------------------------------------------------------------
+
+
+def _worthwhile_pairs(mechanism: Mechanism) -> list[ExplicitPair]:
+    return [pair for pair in explicit_pairs(mechanism) if pair.line_only or pair.p.means.size <= _MOST_SIZES]
+
+
+def pair_rounds(pair: ExplicitPair, steps: int) -> Rounds:
+    """`steps` rounds of the mechanism on an explicit pair."""
+    if pair.p.means.size == 1 and pair.q.means.size == 1:
+        closed = pair.curve
+        assert isinstance(closed, GaussianPairs)
+        return _closed_rounds(closed, steps)
+    if pair.log_scale is not None and pair.p.means.size == 1 and np.unique(pair.q.scales).size == 1:
+        return Rounds(((steps, Loss(lambda: pair.curve, _zero_pair_cumulants(pair))),))
+    curve = pair.curve
+    cumulants: Cumulants | None = None
+    if isinstance(curve, LossOnLine):
+        line = Outcomes(curve.losses, curve.p)
+        cumulants = Sum(((1, line), (1, _scale_cumulants(curve.across.dof, curve.across.log_scale))))
+    elif isinstance(curve, FiniteOutcomes):
+        cumulants = _merged(curve)
+    return Rounds(((steps, Loss(lambda: curve, cumulants)),))
+
+
+def _merged(curve: FiniteOutcomes) -> Outcomes:
+    """Outcomes of nearly the same loss told as one: a post-processing that costs nothing to speak of."""
+    seen = (curve.p > 0.0) & (curve.q > 0.0)
+    p, q = curve.p[seen], curve.q[seen]
+    order = np.argsort(np.log(q) - np.log(p))
+    p, q = p[order], q[order]
+    if p.size > _MOST_OUTCOMES:
+        # groups of equal width in the loss where it matters, so that no group spans much of it
+        losses = np.log(q) - np.log(p)
+        group = np.floor((losses - losses[0]) / (losses[-1] - losses[0]) * _MOST_OUTCOMES).astype(int)
+        starts = np.flatnonzero(np.diff(group, prepend=-1))
+        p, q = np.add.reduceat(p, starts), np.add.reduceat(q, starts)
+    return Outcomes(np.log(q) - np.log(p), p)
+
+
+def _zero_pair_cumulants(pair: ExplicitPair) -> Cumulants:
+    """D all-zero: N(0, 1) against a mixture of two normals of scale s along u, a scale change across."""
+    log_scale = pair.log_scale or 0.0
+    scale = math.exp(log_scale)
+    weights, means = pair.q.weights, pair.q.means / scale
+    logs = np.log(weights)
+    # log q1 - log p1 = -log s - (c/2) x^2 + log sum_i w_i exp(m_i x/s - m_i^2/2), means in units of s
+    c = math.expm1(-2.0 * log_scale)
+
+    def loss(x: Array) -> Array:
+        bumps = logs[:, None] + means[:, None] * (x / scale) - 0.5 * np.square(means)[:, None]
+        return np.asarray(-log_scale - 0.5 * c * x * x + np.logaddexp.reduce(bumps, axis=0))
+
+    spread = float(np.ptp(means)) / scale
+    strip = min(2.0, 0.9 * math.pi / max(spread, 1e-12))
+    tilts = (-1.0 / c if c > 0.0 else -math.inf, -1.0 / c if c < 0.0 else math.inf)
+    line = LineCumulants(_log_normal, loss, 0.0, 1.0, strip, spread + 40.0 * abs(c), tilts)
+    return Sum(((1, line), (1, _scale_cumulants(pair.dimension - 1, log_scale)))) if pair.dimension > 1 else line
+
+
+def _scale_cumulants(dimension: int, log_scale: float) -> Cumulants:
+    return GaussianPairCumulants(float(dimension), np.ones(1), np.zeros(1), log_scale)
+
+
+# --- guarantee ---------------------------------------------------------------------------------------------------------
+
+
+def guarantee_rounds(mechanism: Mechanism, steps: int) -> Sequence[DeltaCurve]:
+    """Sound bounds on T(M(D), M(D')) over T rounds; the best at each question holds. Undefined where none is known."""
+    if isinstance(mechanism, ASGM):
+        return _asgm_proofs(mechanism, steps)
+    step = denominator_step(mechanism)
+    sum_only = Rounds(((steps, _sgm_loss(mechanism)),))
+    if step is None:
+        return (sum_only,)
+    transparent = guarantee(mechanism)
+    assert isinstance(transparent, GaussianPairs)
+    if mechanism.q == 1.0:
+        # one batch, one component each round: closed form
+        return (_closed_rounds(_only_component(transparent), steps),)
+    return (
+        _mixture_rounds(transparent, steps),
+        Chain(_mixture_rounds(batch_shift(mechanism, step, 0.0), steps), sum_only),
+        Chain(sum_only, _mixture_rounds(batch_shift(mechanism, step, 0.0, extra=1), steps)),
+    )
+
+
+def _closed_rounds(pair: GaussianPairs, steps: int) -> Rounds:
+    """T rounds of one Gaussian pair are one round of a larger one."""
+    return Rounds(((1, Loss(lambda: pair.power(steps), None)),))
+
+
+def _only_component(mixture: GaussianPairs) -> GaussianPairs:
+    kept = mixture.weights > 0.0
+    return replace(
+        mixture, weights=np.ones(1), shifts=mixture.shifts[kept][:1], log_scales=mixture.log_scales[kept][:1]
+    )
+
+
+def _mixture_rounds(mixture: GaussianPairs, steps: int) -> Rounds:
+    kept = mixture.weights > 0.0
+    cumulants = GaussianPairCumulants(
+        float(mixture.dimension), mixture.weights[kept], mixture.shifts[kept], float(mixture.log_scales[0])
+    )
+    return Rounds(((steps, Loss(lambda: mixture, cumulants)),))
+
+
+def _asgm_proofs(mechanism: ASGM, steps: int) -> Sequence[DeltaCurve]:
+    if mechanism.q == 1.0 and mechanism.dataset_size > 0:
+        return (_closed_rounds(_only_component(asgm_given_batch(mechanism)), steps),)
+    revealed = size_revealed(mechanism.dataset_size, mechanism.q, mechanism.noise_multiplier)
+    proofs: list[DeltaCurve] = []
+    assert isinstance(revealed, SizeRevealed)
+    proofs.append(
+        WithInfinite(
+            Rounds(
+                (
+                    (
+                        steps,
+                        Loss(lambda: revealed, revealed.cumulants()),
+                    ),
+                )
+            ),
+            steps,
+            revealed.full_batch,
+        )
+    )
+    if mechanism.dataset_size <= _FEW_RECORDS:
+        batch: TradeOff = Subsampled(asgm_given_batch(mechanism), mechanism.q)
+        proofs.append(Rounds(((steps, Loss(lambda: batch, None)),)))
+    return proofs
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class WithInfinite:
+    """A loss that is infinite with Q-probability `mass` a round: its share of delta is added outside of the integral."""
+
+    finite: Rounds
+    steps: int
+    mass: float
+    reverse: bool = False
+
+    @property
+    def _infinite(self) -> float:
+        return 0.0 if self.reverse else -math.expm1(self.steps * math.log1p(-self.mass)) if self.mass < 1.0 else 1.0
+
+    def epsilon(self, delta: float, side: Side) -> float:
+        """epsilon at what is left of delta; inf if nothing is."""
+        left = delta - self._infinite * (1.0 + 1e-12)
+        return math.inf if left <= 0.0 else self.finite.epsilon(left, side)
+
+    def log_delta(self, epsilon: float, side: Side) -> float:
+        """log of the sum."""
+        finite = self.finite.log_delta(epsilon, side)
+        return finite if self._infinite == 0.0 else float(np.logaddexp(finite, math.log(self._infinite)))
+
+    def inverse(self) -> WithInfinite:
+        """Under P the infinite outcome never happens."""
+        return WithInfinite(self.finite.inverse(), self.steps, self.mass, not self.reverse)
