@@ -46,6 +46,7 @@ class Account:
     claimed_lower: Bound
     verdict: str
     notes: tuple[str, ...]
+    asked_delta: bool = True
 
 
 @final
@@ -114,6 +115,7 @@ def account(
         claimed_lower=question.bound(claimed_low),
         verdict=_verdict(claimed_high, leaked, sound, claimed_low),
         notes=tuple(notes),
+        asked_delta=delta is not None,
     )
 
 

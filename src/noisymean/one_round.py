@@ -361,18 +361,22 @@ _SCREEN = 17
 @final
 @dataclass(frozen=True, eq=False)
 class Curves:
-    """All curves of a mechanism at the same alpha, each rounded to its safe side; see this module's docstring."""
+    """All curves of a mechanism at the same alpha, each rounded to its safe side; see this module's docstring.
+
+    None: no such curve is known; `unknown` says why.
+    """
 
     mechanism: Mechanism
     alpha: Array
     claimed: Array
-    guarantee: Array
-    guarantee_tight: Array
+    guarantee: Array | None
+    guarantee_tight: Array | None
     ceiling: Array | None
     ceiling_clt: Array | None
     leakage: Array
     pair: str = field(repr=False)
     clt: CentralLimit | None = field(repr=False)
+    unknown: str | None = None
 
     @property
     def violated(self) -> NDArray[np.bool_]:
@@ -393,19 +397,28 @@ def curve(mechanism: Mechanism, alpha: ArrayLike | None = None, *, points: int =
         check_number("points", points, least=2, most=10**6)
         alpha = np.linspace(0.0, 1.0, int(points))
     values = np.atleast_1d(np.asarray(check_probability("alpha", alpha), dtype=np.float64))
-    limit, bound, leak = ceiling_clt(mechanism), ceiling(mechanism), leakage(mechanism)
-    sound = guarantee(mechanism).lower(values)
-    leaked, winner = leak.best(values)
+    leaked, winner = leakage(mechanism).best(values)
+    unknown: str | None = None
+    limit, bound, sound, tight = None, None, None, None
+    try:
+        limit, bound = ceiling_clt(mechanism), ceiling(mechanism)
+        sound = guarantee(mechanism).lower(values)
+        tight = np.asarray(np.max([sound, *(proof.lower(values) for proof in _other_proofs(mechanism))], axis=0))
+    except Undefined as reason:
+        if not isinstance(mechanism, OpacusLoader):
+            raise
+        unknown = str(reason)
     middle = int(np.bincount(winner).argmax())
     return Curves(
         mechanism=mechanism,
         alpha=values,
         claimed=claimed(mechanism)(values),
         guarantee=sound,
-        guarantee_tight=np.max([sound, *(proof.lower(values) for proof in _other_proofs(mechanism))], axis=0),
+        guarantee_tight=tight,
         ceiling=None if bound is None else bound.upper(values),
         ceiling_clt=None if limit is None else limit(values),
         leakage=leaked,
-        pair=leak.pairs[middle].description,
+        pair=explicit_pairs(mechanism)[middle].description,
         clt=limit,
+        unknown=unknown,
     )

@@ -9,13 +9,15 @@ from typing import Annotated
 import typer
 
 from noisymean import __version__
-from noisymean.cli import curve, demo
+from noisymean.cli import account, calibrate, curve, demo
 from noisymean.cli.faults import guarded
 
 PROGRAM = "noisymean"
 
 COMMANDS: dict[str, Callable[..., None]] = {
     "curve": curve.command,
+    "account": account.command,
+    "calibrate": calibrate.command,
     "demo": demo.command,
 }
 

@@ -99,7 +99,7 @@ def record(curves: Curves, verdict: Verdict) -> dict[str, object]:
         if limit is None
         else {name: finite(getattr(limit, name)) for name in ("kl", "kappa2", "kappa3", "mu", "gamma")},
         "settings": settings(mechanism),
-        "notes": [text for text in (remark(mechanism),) if text],
+        "notes": _notes(curves),
         "version": __version__,
     }
 
@@ -120,8 +120,14 @@ def _print(curves: Curves, verdict: Verdict, *, every_row: bool) -> None:
     say(out, f"One round of {plots.settings_line(curves.mechanism, greek=False)}")
     out.print(_table(curves, np.arange(curves.alpha.size) if every_row else _chosen(curves)))
     say(out, verdict.sentence)
-    if text := remark(curves.mechanism):
+    for text in _notes(curves):
         say(out, text)
+
+
+def _notes(curves: Curves) -> list[str]:
+    """What a reader of the numbers must know besides."""
+    unknown = f"No guarantee is known here: {curves.unknown}." if curves.unknown else None
+    return [text for text in (remark(curves.mechanism), unknown) if text]
 
 
 def _chosen(curves: Curves) -> np.ndarray[tuple[int, ...], np.dtype[np.intp]]:

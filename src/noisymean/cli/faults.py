@@ -24,10 +24,11 @@ from noisymean.errors import NoisymeanError
 
 BAD_INPUT, OUR_FAULT, INTERRUPTED, PIPE_CLOSED = 2, 70, 130, 141
 
-_LONGEST = 60
+# Long enough for a path to be read in full.
+_LONGEST = 200
 _WANTED = {**WANTED, "mechanism": mechanism.NAME}
 
-# typer before 0.26 raises click's own usage errors, later versions those of a private copy: this is the parent of both.
+# Older typers raise the usage errors of click, newer ones those of a private copy of it: this is the parent of either.
 _UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
 

@@ -14,7 +14,7 @@ from typing import final
 from noisymean.cli import values
 from noisymean.cli.wants import Missing, Wanted
 from noisymean.errors import InvalidInput
-from noisymean.mechanisms import ASGM, EASGM, FEASGM, SGM, Mechanism
+from noisymean.mechanisms import ASGM, EASGM, FEASGM, SGM, Mechanism, OpacusLoader
 
 
 @final
@@ -63,6 +63,22 @@ def _summed(typed: Round) -> Mechanism:
     )
 
 
+def _loaded(typed: Round) -> Mechanism:
+    if typed.sample_rate is not None:
+        raise InvalidInput(
+            "sample_rate", typed.sample_rate, "left out for opacus-loader", "Opacus computes it from N and b"
+        )
+    for name in ("dataset_size", "batch_size", "dimension"):
+        if getattr(typed, name) is None:
+            raise Missing(name)
+    return OpacusLoader(
+        dataset_size=typed.dataset_size or 0,
+        batch_size=typed.batch_size or 0,
+        dimension=typed.dimension or 0,
+        noise_multiplier=typed.noise_multiplier,
+    )
+
+
 def _rate(typed: Round) -> str | Fraction:
     """q as written, or b/N exactly."""
     if typed.sample_rate is not None:
@@ -85,6 +101,7 @@ MECHANISMS = {
     "easgm": Kind("N*q", _averaged(EASGM)),
     "asgm": Kind("|B|", _averaged(ASGM)),
     "feasgm": Kind("floor(N*q)", _averaged(FEASGM)),
+    "opacus-loader": Kind("what Opacus 1.x makes of N and b", _loaded),
 }
 
 

@@ -11,6 +11,8 @@ from typing import Annotated, TypeAlias
 import typer
 
 from noisymean.cli.mechanism import MECHANISMS
+from noisymean.cli.wants import refused
+from noisymean.mechanisms import Adjacency
 
 
 def _complete_mechanism(incomplete: str) -> list[str]:
@@ -70,3 +72,33 @@ Json: TypeAlias = Annotated[
 Plot: TypeAlias = Annotated[
     str | None, typer.Option("--plot", metavar="FILE", help="Draw the curves into FILE.png, FILE.svg or FILE.pdf.")
 ]
+Steps: TypeAlias = Annotated[
+    str | None, typer.Option("--steps", metavar="T", help="Rounds: noisy updates that are released.")
+]
+Epochs: TypeAlias = Annotated[
+    str | None, typer.Option("--epochs", metavar="E", help="Passes over the data, instead of --steps: 1/q rounds each.")
+]
+Delta: TypeAlias = Annotated[
+    str | None, typer.Option("--delta", metavar="d", help="The delta at which epsilon is wanted.")
+]
+RequiredDelta: TypeAlias = Annotated[
+    str, typer.Option("--delta", metavar="d", show_default=False, help="The delta of the target.")
+]
+Epsilon: TypeAlias = Annotated[
+    str | None, typer.Option("--epsilon", metavar="e", help="Ask for delta at this epsilon instead.")
+]
+TargetEpsilon: TypeAlias = Annotated[
+    str, typer.Option("--target-epsilon", metavar="e", show_default=False, help="The epsilon to reach.")
+]
+AdjacencyName: TypeAlias = Annotated[
+    str,
+    typer.Option("--adjacency", metavar="NAME", help=f"Neighbours: {', '.join(kind.value for kind in Adjacency)}."),
+]
+
+
+def adjacency_of(text: str) -> Adjacency:
+    """The adjacency of that name."""
+    try:
+        return Adjacency(text)
+    except ValueError:
+        raise refused("adjacency", text) from None

@@ -32,6 +32,11 @@ def console() -> Console:
     return out if out.width >= _LEAST_WIDTH else Console(highlight=False, width=_LEAST_WIDTH)
 
 
+def error_console() -> Console:
+    """Standard error, where progress bars go."""
+    return Console(stderr=True, highlight=False)
+
+
 def say(out: Console, sentence: str) -> None:
     """A sentence: wrapped for a terminal, on one line for a program."""
     out.print(sentence, markup=False, soft_wrap=not out.is_terminal)

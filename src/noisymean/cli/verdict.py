@@ -56,7 +56,8 @@ def judge(curves: Curves) -> Verdict:
         )
     count = int(inner.sum())
     where = f"at every alpha looked at ({count} in (0, 1))"
-    if count and bool((curves.guarantee_tight >= curves.claimed - TOLERANCE)[inner].all()):
+    tight = curves.guarantee_tight
+    if count and tight is not None and bool((tight >= curves.claimed - TOLERANCE)[inner].all()):
         return Verdict("holds", f"The claim holds: the guarantee is at least as good (within {TOLERANCE:g}) {where}.")
     if not count:
         return Verdict("undetermined", "The claim is undetermined: no alpha between 0 and 1 was looked at.")

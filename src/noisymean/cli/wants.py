@@ -35,6 +35,12 @@ WANTED = {
     "noise_multiplier": Wanted("a finite number > 0", "1.0"),
     "alpha": Wanted("numbers from 0 to 1, separated by commas", "0.01,0.1,0.5"),
     "points": Wanted(f"a whole number from 2 to {MOST_POINTS:.0e}", "201"),
+    "steps": Wanted("a whole number from 1 to 1e+09", "1000", _WRITTEN),
+    "epochs": Wanted("a number > 0", "10"),
+    "delta": Wanted("a number with 0 < delta <= 1", "1e-5"),
+    "epsilon": Wanted("a number >= 0", "1.0"),
+    "target_epsilon": Wanted("a number > 0", "2.0"),
+    "adjacency": Wanted("one of add-remove, zero-out, replace-one", "add-remove"),
     "plot": Wanted("a file named *.png, *.svg or *.pdf", "curve.png"),
     "out": Wanted("a folder that can be written", "out"),
 }

@@ -59,7 +59,7 @@ STYLES = (
 _LEGEND = ("claimed", "leakage", "guarantee", "guarantee_tight", "ceiling", "ceiling_clt")
 _VIOLATED = "claim violated"
 _FALSE_POSITIVE, _FALSE_NEGATIVE = "false positive rate α", "false negative rate β"
-_TEXT = {
+TEXT = {
     "font.size": 9.0,
     "axes.titlesize": 9.5,
     "axes.labelsize": 9.5,
@@ -99,8 +99,8 @@ def rate_text(rate: Fraction) -> str:
 
 def curve_figure(curves: Curves) -> Figure:
     """The curves of one mechanism: as they are, and how far each lies below the claim."""
-    matplotlib = _matplotlib()
-    with matplotlib.rc_context(_TEXT):
+    matplotlib = load_matplotlib()
+    with matplotlib.rc_context(TEXT):
         figure: Figure = matplotlib.figure.Figure(figsize=(9.2, 4.5), layout="constrained")
         figure.suptitle(settings_line(curves.mechanism), fontsize=11)
         whole, below = figure.subplots(1, 2)
@@ -115,10 +115,10 @@ def curve_figure(curves: Curves) -> Figure:
 
 def comparison_figure(panels: Sequence[tuple[str, Curves]]) -> Figure:
     """One panel for each (title, curves), seen from the claim, with its own scale; the legend takes the last place."""
-    matplotlib = _matplotlib()
+    matplotlib = load_matplotlib()
     columns = min(3, len(panels) + 1)
     rows = -(-(len(panels) + 1) // columns)
-    with matplotlib.rc_context(_TEXT):
+    with matplotlib.rc_context(TEXT):
         figure: Figure = matplotlib.figure.Figure(figsize=(3.7 * columns, 3.1 * rows), layout="constrained")
         figure.suptitle("One round: how far the false negative rate lies below the claimed one", fontsize=11)
         axes = list(figure.subplots(rows, columns, squeeze=False).flat)
@@ -136,13 +136,13 @@ def comparison_figure(panels: Sequence[tuple[str, Curves]]) -> Figure:
 
 def save(figure: Figure, path: Path) -> None:
     """Write `figure` to `path`, whole or not at all: first beside it under another name, then moved into place."""
-    matplotlib = _matplotlib()
+    matplotlib = load_matplotlib()
     kind = path.suffix.lower().removeprefix(".")
     # a date would make two runs of the same input differ
     dateless: dict[str, Any] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
     unfinished = path.with_name(f".{secrets.token_hex(8)}.unfinished")
     try:
-        with unfinished.open("xb") as stream, matplotlib.rc_context(_TEXT):
+        with unfinished.open("xb") as stream, matplotlib.rc_context(TEXT):
             figure.savefig(stream, format=kind, dpi=200, metadata=dateless.get(kind))
         os.replace(unfinished, path)
     except BaseException:
@@ -151,7 +151,7 @@ def save(figure: Figure, path: Path) -> None:
         raise
 
 
-def _matplotlib() -> Any:
+def load_matplotlib() -> Any:
     """Matplotlib with its object interface loaded; no pyplot, hence no global state."""
     try:
         import matplotlib

@@ -1,0 +1,205 @@
+"""`noisymean account`: a whole run, claimed, leaked and guaranteed, side by side."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich import box
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from noisymean import __version__
+from noisymean.accountant import Account, Bound, nearest_step
+from noisymean.accountant import account as compute
+from noisymean.cli import options, values
+from noisymean.cli.curve import settings
+from noisymean.cli.mechanism import mechanism_of
+from noisymean.cli.output import console, emit_json, error_console, finite, note, plot_file, say, write_plot
+from noisymean.cli.wants import Missing
+from noisymean.errors import InvalidInput
+from noisymean.integrations.reported import reported
+from noisymean.mechanisms import FEASGM, Adjacency, Mechanism, OpacusLoader
+from noisymean.report import plots, run_plots
+from noisymean.run_curves import Growth, growth, run_curves
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_POINTS = 12
+
+
+def command(
+    mechanism: options.MechanismName,
+    noise_multiplier: options.NoiseMultiplier,
+    dataset_size: options.DatasetSize = None,
+    dimension: options.Dimension = None,
+    sample_rate: options.SampleRate = None,
+    batch_size: options.BatchSize = None,
+    steps: options.Steps = None,
+    epochs: options.Epochs = None,
+    delta: options.Delta = None,
+    epsilon: options.Epsilon = None,
+    adjacency: options.AdjacencyName = Adjacency.ADD_REMOVE.value,
+    others: Annotated[
+        bool, typer.Option("--reported", help="Also ask the accountants of the packages that are installed.")
+    ] = False,
+    json: options.Json = False,
+    plot: options.Plot = None,
+) -> None:
+    """The epsilon of a whole run: what is claimed, what certainly leaks, what is guaranteed.
+
+    leakage <= truth <= guarantee, always; each is the larger of the two directions.
+
+    \b
+    Example:
+      noisymean account --mechanism opacus-loader --dataset-size 60000 --batch-size 600 \\
+          --dimension 26010 --noise-multiplier 1 --epochs 10 --delta 1e-5
+    """
+    target = None if plot is None else plot_file("plot", plot)
+    what = mechanism_of(
+        name=mechanism,
+        dataset_size=dataset_size,
+        dimension=dimension,
+        sample_rate=sample_rate,
+        batch_size=batch_size,
+        noise_multiplier=noise_multiplier,
+    )
+    count = steps_of(what, steps, epochs)
+    at = values.number("delta", delta) if delta is not None else None
+    budget = values.number("epsilon", epsilon) if epsilon is not None else None
+    if at is None and budget is None:
+        raise Missing("delta", "or --epsilon")
+    if target is not None and at is None:
+        raise InvalidInput("plot", plot, "used with --delta", "epsilon is drawn against steps at a fixed delta")
+    answer = compute(what, steps=count, delta=at, epsilon=budget, adjacency=options.adjacency_of(adjacency))
+    peers = reported(what, steps=count, delta=at) if others and at is not None else {}
+    elsewhere = _elsewhere(what, answer, count)
+    if target is not None and at is not None:
+        write_plot("plot", _figure(what, count, at), target)
+        note(f"plot written to {target}")
+    if json:
+        emit_json(record(answer, elsewhere, peers))
+    else:
+        _print(answer, elsewhere, peers)
+
+
+def steps_of(mechanism: Mechanism, steps: str | None, epochs: str | None) -> int:
+    """T as typed, or what so many epochs take: as Opacus counts them for its loader, 1/q each for the rest."""
+    if (steps is None) == (epochs is None):
+        if steps is None:
+            raise Missing("steps", "or --epochs")
+        raise InvalidInput("epochs", epochs, "left out when --steps is given", "give one of the two")
+    if steps is not None:
+        return values.whole("steps", steps)
+    number = values.number("epochs", str(epochs))
+    if number <= 0.0:
+        raise InvalidInput("epochs", epochs, "> 0")
+    if isinstance(mechanism, OpacusLoader):
+        return math.ceil(number * mechanism.run(mechanism.dataset_size).steps_per_epoch)
+    return math.ceil(number / float(mechanism.rate))
+
+
+def _elsewhere(mechanism: Mechanism, answer: Account, steps: int) -> tuple[int, Account] | None:
+    """FEASGM where the floor stays, the loader always: the answer for another N, because a guarantee is for every dataset."""
+    other: int | None = None
+    if isinstance(mechanism, FEASGM) and mechanism.floors[0] == mechanism.floors[1]:
+        other = nearest_step(mechanism)
+    elif isinstance(mechanism, OpacusLoader) and mechanism.dataset_size - 1 >= mechanism.batch_size:
+        other = mechanism.dataset_size - 1
+    if other is None:
+        return None
+    delta, epsilon = (answer.claimed.delta, None) if answer.asked_delta else (None, answer.claimed.epsilon)
+    return other, compute(replace(mechanism, dataset_size=other), steps=steps, delta=delta, epsilon=epsilon)
+
+
+def _figure(mechanism: Mechanism, steps: int, delta: float) -> Figure:
+    with Progress(
+        TextColumn("epsilon against steps"), BarColumn(), TimeRemainingColumn(), console=error_console(), transient=True
+    ) as bar:
+        task = bar.add_task("", total=min(_POINTS, steps))
+        grown: Growth = growth(
+            mechanism, steps=steps, delta=delta, points=_POINTS, progress=lambda _: bar.advance(task)
+        )
+    return run_plots.run_figure(mechanism, grown, run_curves(mechanism, plots.ALPHA, steps=steps), delta=delta)
+
+
+def record(answer: Account, elsewhere: tuple[int, Account] | None, peers: dict[str, float]) -> dict[str, object]:
+    """The object of `--json`: the contract's keys, then ours."""
+    asked = "delta" if answer.asked_delta else "epsilon"
+    return {
+        "mechanism": answer.mechanism.name,
+        "steps": answer.steps,
+        asked: getattr(answer.claimed, asked),
+        "claimed": {**_answered(answer, answer.claimed), "lower": _value(answer, answer.claimed_lower)},
+        "leakage": {**_answered(answer, answer.leakage), "pair": answer.leakage.pair},
+        "guarantee": _answered(answer, answer.guarantee),
+        "verdict": answer.verdict,
+        "notes": list(answer.notes),
+        "reported": peers,
+        "elsewhere": None
+        if elsewhere is None
+        else {
+            "dataset_size": elsewhere[0],
+            "claimed": _answered(elsewhere[1], elsewhere[1].claimed),
+            "leakage": {**_answered(elsewhere[1], elsewhere[1].leakage), "pair": elsewhere[1].leakage.pair},
+            "guarantee": _answered(elsewhere[1], elsewhere[1].guarantee),
+            "verdict": elsewhere[1].verdict,
+        },
+        "settings": settings(answer.mechanism),
+        "version": __version__,
+    }
+
+
+def _value(answer: Account, bound: Bound) -> float | None:
+    value = bound.epsilon if answer.asked_delta else bound.delta
+    return None if value is None else finite(value)
+
+
+def _answered(answer: Account, bound: Bound) -> dict[str, float | None]:
+    return {"epsilon" if answer.asked_delta else "delta": _value(answer, bound)}
+
+
+def _print(answer: Account, elsewhere: tuple[int, Account] | None, peers: dict[str, float]) -> None:
+    out = console()
+    asked = f"delta = {answer.claimed.delta:g}" if answer.asked_delta else f"epsilon = {answer.claimed.epsilon:g}"
+    say(out, f"{answer.steps:,} rounds of {plots.settings_line(answer.mechanism, greek=False)}, {asked}")
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("")
+    table.add_column("epsilon" if answer.asked_delta else "delta", justify="right")
+    table.add_column("what it is")
+    rows = (
+        ("claimed", answer.claimed, "what an accountant of the noisy sum reports"),
+        ("leakage", answer.leakage, "certainly lost: an explicit pair of datasets proves it"),
+        ("guarantee", answer.guarantee, "certainly not exceeded, for any pair of neighbours"),
+    )
+    for name, bound, words in rows:
+        value = _value(answer, bound)
+        table.add_row(name, "none known" if value is None else f"{value:.6g}", words)
+    for name, value in peers.items():
+        table.add_row(name, f"{value:.6g}", "reported by that accountant")
+    out.print(table)
+    say(out, _sentence(answer))
+    for text in answer.notes:
+        say(out, f"- {text}.")
+    if elsewhere is not None:
+        size, other = elsewhere
+        leaked, claim = _value(other, other.leakage), _value(other, other.claimed)
+        say(out, f"- at N = {size} instead, the leakage is {leaked:.6g} (claimed {claim:.6g}): {other.verdict}.")
+
+
+def _sentence(answer: Account) -> str:
+    word = "epsilon" if answer.asked_delta else "delta"
+    claim, leaked = _value(answer, answer.claimed), _value(answer, answer.leakage)
+    match answer.verdict:
+        case "violated":
+            return (
+                f"The claim is violated: at least {word} = {leaked:.6g} is lost where {claim:.6g} is claimed, "
+                f"on this pair: {answer.leakage.pair}. Remedy: divide by a public constant."
+            )
+        case "holds":
+            return "The claim holds: the guarantee is no larger."
+        case _:
+            return "The claim is undetermined: no pair we know violates it, no proof we know supports it."

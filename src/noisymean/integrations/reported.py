@@ -1,0 +1,62 @@
+"""What the accountants that users run would report for a run: Opacus' and dp_accounting's, where they are installed.
+
+They are told the sample rate and the noise multiplier and nothing of the denominator, as in real training scripts; orders and
+settings are each package's own defaults.
+"""
+
+from __future__ import annotations
+
+import importlib
+import warnings
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from noisymean.mechanisms import Mechanism, OpacusLoader
+
+Ask: TypeAlias = Callable[[Any, float, float, int, float], float]
+
+
+def reported(mechanism: Mechanism, *, steps: int, delta: float) -> dict[str, float]:
+    """Name of the accountant -> epsilon; only those whose package can be imported and which answer."""
+    rate = mechanism.run(mechanism.dataset_size).accountant_rate if isinstance(mechanism, OpacusLoader) else mechanism.q
+    arguments = (rate, mechanism.noise_multiplier, steps, delta)
+    answers = {name: _answer(module, ask, arguments) for name, (module, ask) in _ACCOUNTANTS.items()}
+    return {name: epsilon for name, epsilon in answers.items() if epsilon is not None}
+
+
+def _answer(module: str, ask: Ask, arguments: tuple[float, float, int, float]) -> float | None:
+    """What one of them says; None if it is not installed or gives up."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ask(importlib.import_module(module), *arguments)
+    except (ImportError, ArithmeticError, ValueError, MemoryError):
+        return None
+
+
+def _opacus(kind: str) -> Ask:
+    def ask(accountants: Any, rate: float, noise: float, steps: int, delta: float) -> float:
+        accountant = accountants.create_accountant(mechanism=kind)
+        accountant.history = [(noise, rate, steps)]
+        return float(accountant.get_epsilon(delta))
+
+    return ask
+
+
+def _dp_accounting(kind: str) -> Ask:
+    def ask(dp: Any, rate: float, noise: float, steps: int, delta: float) -> float:
+        package = importlib.import_module(f"dp_accounting.{kind}")
+        accountant = package.RdpAccountant() if kind == "rdp" else package.PLDAccountant()
+        accountant.compose(dp.PoissonSampledDpEvent(rate, dp.GaussianDpEvent(noise)), steps)
+        return float(accountant.get_epsilon(delta))
+
+    return ask
+
+
+_ACCOUNTANTS: dict[str, tuple[str, Ask]] = {
+    "opacus rdp": ("opacus.accountants", _opacus("rdp")),
+    "opacus prv": ("opacus.accountants", _opacus("prv")),
+    "opacus gdp": ("opacus.accountants", _opacus("gdp")),
+    "dp_accounting rdp": ("dp_accounting", _dp_accounting("rdp")),
+    "dp_accounting pld": ("dp_accounting", _dp_accounting("pld")),
+}

@@ -1,0 +1,87 @@
+"""Figures of a whole run: epsilon against steps as a band, and the trade-off curves after all rounds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from noisymean.mechanisms import Mechanism
+from noisymean.report.plots import STYLES, TEXT, load_matplotlib, settings_line
+from noisymean.run_curves import Growth, RunCurves
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_LOOKS = {style.name: style for style in STYLES}
+
+
+def run_figure(mechanism: Mechanism, growth: Growth, curves: RunCurves, *, delta: float) -> Figure:
+    """Left: epsilon against steps, the truth between leakage and guarantee. Right: the curves after the last step."""
+    matplotlib = load_matplotlib()
+    with matplotlib.rc_context(TEXT):
+        figure: Figure = matplotlib.figure.Figure(figsize=(9.2, 4.5), layout="constrained")
+        steps = int(growth.steps[-1])
+        figure.suptitle(f"{settings_line(mechanism)}, T = {steps:,}, δ = {delta:g}", fontsize=11)
+        left, right = figure.subplots(1, 2)
+        _draw_growth(left, growth)
+        _draw_curves(right, curves)
+        right.set_title(f"trade-off curves after {steps:,} steps", loc="left")
+        handles, labels = left.get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False, handlelength=3.4)
+        return figure
+
+
+def _draw_growth(axes: Axes, growth: Growth) -> None:
+    known = np.isfinite(growth.guarantee)
+    if known.any():
+        axes.fill_between(
+            growth.steps,
+            growth.leakage,
+            growth.guarantee,
+            where=known.tolist(),
+            color="#cfe6f5",
+            lw=0.0,
+            label="the truth is in here",
+        )
+    for name, values in (
+        ("claimed", growth.claimed),
+        ("leakage", growth.leakage),
+        ("guarantee_tight", growth.guarantee),
+    ):
+        look = _LOOKS[name]
+        label = "guarantee" if name == "guarantee_tight" else look.label
+        axes.plot(growth.steps, values, color=look.colour, lw=look.width, ls=look.dashes, label=label, marker=".", ms=4)
+    axes.set(xscale="log", yscale="log", xlabel="steps T", ylabel="ε")
+    axes.set_title("ε against steps" + ("" if known.any() else " (no guarantee is known)"), loc="left")
+    axes.grid(visible=True, which="major", lw=0.3, color="#cccccc")
+
+
+def _draw_curves(axes: Axes, curves: RunCurves) -> None:
+    if curves.leakage is not None and curves.claimed is not None:
+        below = curves.leakage < curves.claimed - 1e-9
+        axes.fill_between(
+            curves.alpha,
+            curves.leakage,
+            curves.claimed,
+            where=below.tolist(),
+            facecolor="#fbe9df",
+            edgecolor="#eab797",
+            hatch="////",
+            lw=0.0,
+            zorder=0,
+        )
+        if below.any():
+            middle = int(np.argmax(np.where(below, curves.claimed - curves.leakage, -1.0)))
+            height = 0.5 * float(curves.claimed[middle] + curves.leakage[middle])
+            axes.annotate("claim violated", (float(curves.alpha[middle]), height), color="#a04000", fontsize=9)
+    for name, values in (
+        ("claimed", curves.claimed),
+        ("leakage", curves.leakage),
+        ("guarantee_tight", curves.guarantee),
+    ):
+        if values is not None:
+            look = _LOOKS[name]
+            axes.plot(curves.alpha, values, color=look.colour, lw=look.width, ls=look.dashes)
+    axes.set(xlim=(0, 1), ylim=(0, 1), aspect="equal", xlabel="false positive rate α", ylabel="false negative rate β")

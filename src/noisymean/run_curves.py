@@ -1,0 +1,127 @@
+r"""Pictures of a whole run: epsilon against the number of steps, and the trade-off curves after all of them.
+
+The trade-off curve of T rounds is traced by its tests: each threshold t gives one point (alpha(t), beta(t)), so no inversion is
+needed. Between two points of a *leakage* or *claimed* curve the chord is used, which randomising between the two tests
+achieves; between two of a *guarantee* the higher of the two tangents, which no test can beat.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from noisymean.accountant import Account, account
+from noisymean.composition import Composed
+from noisymean.cumulants import SlowDecay
+from noisymean.errors import Undefined
+from noisymean.many_rounds import claimed_rounds, guarantee_rounds, leakage_rounds
+from noisymean.mechanisms import Mechanism
+from noisymean.numerics.logs import Array
+from noisymean.rounds import Chain, DeltaCurve, Rounds
+from noisymean.tradeoff import TradeOff
+
+_POINTS = 257
+_DEVIATIONS = 9.0
+_SMALLEST = 1e-12
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Growth:
+    """Epsilon at each number of steps."""
+
+    steps: Array
+    claimed: Array
+    leakage: Array
+    guarantee: Array
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class RunCurves:
+    """T(M(D), M(D')) after all rounds at the same alpha; None where only epsilon is known."""
+
+    alpha: Array
+    claimed: Array | None
+    leakage: Array | None
+    guarantee: Array | None
+
+
+def growth(
+    mechanism: Mechanism,
+    *,
+    steps: int,
+    delta: float,
+    points: int = 12,
+    progress: Callable[[Account], None] = lambda _: None,
+) -> Growth:
+    """Epsilon at about `points` numbers of steps up to `steps`, evenly spaced in their logarithm."""
+    counts = sorted({round(count) for count in np.geomspace(1, steps, min(points, steps))})
+    answers = []
+    for count in counts:
+        answers.append(account(mechanism, steps=count, delta=delta))
+        progress(answers[-1])
+    missing = float("nan")
+    return Growth(
+        np.asarray(counts, dtype=np.float64),
+        np.array([a.claimed.epsilon for a in answers], dtype=np.float64),
+        np.array([a.leakage.epsilon for a in answers], dtype=np.float64),
+        np.array([missing if a.guarantee.epsilon is None else a.guarantee.epsilon for a in answers], dtype=np.float64),
+    )
+
+
+def run_curves(mechanism: Mechanism, alpha: Array, *, steps: int) -> RunCurves:
+    """The curves after `steps` rounds."""
+    leaked = [_traced(rounds, alpha, chord=True) for _, rounds in leakage_rounds(mechanism, steps)]
+    known = [curve for curve in leaked if curve is not None]
+    try:
+        proofs = [_bound(proof, alpha) for proof in guarantee_rounds(mechanism, steps)]
+    except Undefined:
+        proofs = []
+    sound = [curve for curve in proofs if curve is not None]
+    return RunCurves(
+        alpha=alpha,
+        claimed=_traced(claimed_rounds(mechanism, steps), alpha, chord=True),
+        leakage=np.min(known, axis=0) if known else None,
+        guarantee=np.max(sound, axis=0) if sound else None,
+    )
+
+
+def _bound(proof: DeltaCurve, alpha: Array) -> Array | None:
+    if isinstance(proof, Rounds):
+        return _traced(proof, alpha, chord=False)
+    if isinstance(proof, Chain) and isinstance(proof.first, Rounds) and isinstance(proof.second, Rounds):
+        first = _traced(proof.first, alpha, chord=False)
+        return None if first is None else _traced(proof.second, np.clip(1.0 - first, 0.0, 1.0), chord=False)
+    return None
+
+
+def _traced(rounds: Rounds, alpha: Array, *, chord: bool) -> Array | None:
+    """f(alpha) from tests at many thresholds; None where the contour integral does not converge."""
+    try:
+        curve = rounds.tradeoff()
+        with np.errstate(all="ignore"):
+            t = _thresholds(curve)
+            tails = curve.tails(t)
+    except SlowDecay:
+        return None
+    points_alpha, points_beta = np.exp(tails.p_above), np.exp(tails.q_below)
+    if chord:
+        x, y = np.concatenate([[1.0], points_alpha, [0.0]]), np.concatenate([[0.0], points_beta, [1.0]])
+        return np.asarray(np.interp(alpha, x[::-1], y[::-1]))
+    with np.errstate(over="ignore"):
+        lines = points_beta[:, None] + np.exp(np.minimum(t, 700.0))[:, None] * (points_alpha[:, None] - alpha)
+    return np.asarray(np.clip(lines.max(axis=0), 0.0, 1.0))
+
+
+def _thresholds(curve: TradeOff) -> Array:
+    """From well below the loss's mean under P to well above that under Q."""
+    if isinstance(curve, Composed):
+        moments = curve.cumulants.moments(np.array([0.0, 1.0]))
+        reach = _DEVIATIONS * np.sqrt(moments.variance)
+        return np.linspace(moments.mean[0] - reach[0], moments.mean[1] + reach[1], _POINTS)
+    scale = max(curve.epsilon(_SMALLEST), curve.inverse().epsilon(_SMALLEST), 1e-9)
+    return np.linspace(-scale, scale, _POINTS)

@@ -1,0 +1,35 @@
+"""Settings every test shares: the same examples on every run, and 50-digit arithmetic at hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, settings
+from mpmath import mp
+
+settings.register_profile(
+    "repeatable",
+    derandomize=True,
+    deadline=None,
+    database=None,
+    max_examples=40,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("repeatable")
+
+
+@pytest.fixture(autouse=True)
+def fifty_digits() -> Iterator[None]:
+    """mpmath's precision is global; every test starts from 50 digits and leaves no trace."""
+    with mp.workdps(50):
+        yield
+
+
+@pytest.fixture
+def alphas() -> np.ndarray:
+    """False positive rates from far in one tail to far in the other, both ends included."""
+    return np.concatenate(
+        [[0.0], np.logspace(-12, -2, 11), np.linspace(0.02, 0.98, 49), 1.0 - np.logspace(-2, -12, 11), [1.0]]
+    )
