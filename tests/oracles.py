@@ -22,7 +22,7 @@ import numpy as np
 from mpmath import mp, mpf
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
-from scipy.special import ndtr
+from scipy.special import gammainc, gammaincc, gammaln, ndtr
 
 Array = NDArray[np.float64]
 Real = Any  # an mpf, or anything mpf() takes exactly: int, float, Fraction via `exact`
@@ -349,6 +349,33 @@ def averaged_point(dimension: int, count: int, rate: Any, sigma: Any, t: Real, *
         return Point((1 - q) * identity[0] + q * inner.alpha, (1 - q) * identity[1] + q * inner.beta, t)
 
 
+def size_revealed_point(count: int, rate: Any, sigma: Any, t: Real) -> Point:
+    """ASGM with |B| revealed, from the two joint laws of (k, x) as they are defined: nothing simplified.
+
+    P: k ~ Bin(N, q), x ~ N(0,1). Q: with 1-q the same; with q, k-1 ~ Bin(N, q) and x ~ N(2/sigma, 1).
+    """
+    with mp.workdps(DIGITS):
+        q, shift, t = exact(rate), 2 / exact(sigma), exact(t)
+        sizes = dict(binomial_weights(count, rate))
+        alpha, beta = mpf(0), mpf(0)
+        for k in range(min(sizes), max(sizes) + 2):
+            w, w_before = sizes.get(k, mpf(0)), sizes.get(k - 1, mpf(0))
+            out, joined = (1 - q) * w, q * w_before
+            if w == 0:
+                continue  # infinite loss: always rejected
+            # rejected when out + joined e^{shift x - shift^2/2} > e^t w
+            excess = mpmath.exp(t) * w - out
+            if excess < 0:
+                alpha += w
+            elif joined == 0:
+                beta += out
+            else:
+                x = mpmath.log(excess / joined) / shift + shift / 2 if excess > 0 else -mp.inf
+                alpha += w * normal_cdf(-x)
+                beta += out * normal_cdf(x) + joined * normal_cdf(x - shift)
+        return Point(alpha, beta, t)
+
+
 # ------------------------------------------------------------------------------------------------- Berry and Esseen
 
 
@@ -462,9 +489,56 @@ def line_errors(p: Gaussians, q: Gaussians, points: int = 6001) -> tuple[Array, 
     return ordered_errors(masses(p), masses(q))
 
 
+def plane_errors(dimension: int, p: Gaussians, q: Gaussians, points: int = 1200) -> tuple[Array, Array]:
+    """Errors of the likelihood-ratio tests for mixtures whose means lie on the first axis, dimension >= 2.
+
+    (x_1, r = |x_2..n|) is sufficient; both densities are taken at the points of a uniform grid, where sums of smooth functions
+    converge faster than any power and the kink of min(p, e^-t q) costs the square of the step.
+    """
+    dof = dimension - 1
+    means, scales = (np.concatenate([getattr(m, name) for m in (p, q)]) for name in ("means", "scales"))
+    x = np.linspace((means[:, 0] - 8.0 * scales).min(), (means[:, 0] + 8.0 * scales).max(), points)
+    inner, outer = max(np.sqrt(dof) - 6.0, 0.0) * scales.min(), (np.sqrt(dof) + 6.0) * scales.max()
+    r = inner + (outer - inner) * (np.arange(points) + 0.5) / points
+    area = (x[1] - x[0]) * (r[1] - r[0])
+
+    def mass(m: Gaussians) -> Array:
+        # density of r/s: chi with dof degrees of freedom
+        log_norm = (1.0 - 0.5 * dof) * np.log(2.0) - gammaln(0.5 * dof)
+        along = np.exp(-0.5 * ((x - m.means[:, :1]) / m.scales[:, None]) ** 2) / np.sqrt(2.0 * np.pi)
+        u = r / m.scales[:, None]
+        across = np.exp(log_norm + (dof - 1.0) * np.log(u) - 0.5 * u * u)
+        return np.asarray((along * (m.weights / m.scales**2)[:, None]).T @ across).ravel() * area
+
+    return ordered_errors(mass(p), mass(q))
+
+
+def product_errors(dimension: int, p: Gaussians, q: Gaussians, t: Array, nodes: int = 8001) -> tuple[Array, Array]:
+    """(alpha(t), beta(t)) when all components of p have one scale, all of q another, smaller one, and means lie on the first axis.
+
+    x_1 is independent of the rest, whose loss is that of a scale-only pair in n - 1 dimensions: a trapezoidal sum over x_1.
+    """
+    s = q.scales[0] / p.scales[0]
+    dof, c = dimension - 1, 1.0 / s**2 - 1.0
+    low = min(float((m.means[:, 0] - 9.0 * m.scales).min()) for m in (p, q))
+    high = max(float((m.means[:, 0] + 9.0 * m.scales).max()) for m in (p, q))
+    x, step = np.linspace(low, high, nodes, retstep=True)
+
+    def log_line(m: Gaussians) -> Array:
+        return Gaussians(m.weights, m.means[:, :1], m.scales).log_density(x[:, None])
+
+    log_p, log_q = log_line(p), log_line(q)
+    alpha, beta = np.empty(t.size), np.empty(t.size)
+    for i, threshold in enumerate(t):
+        r = 2.0 * np.maximum(-dof * np.log(s) - (threshold - (log_q - log_p)), 0.0) / c
+        alpha[i] = step * np.sum(np.exp(log_p) * gammainc(0.5 * dof, 0.5 * r))
+        beta[i] = step * np.sum(np.exp(log_q) * gammaincc(0.5 * dof, 0.5 * r / s**2))
+    return alpha, beta
+
+
 def ordered_errors(p: Array, q: Array) -> tuple[Array, Array]:
     """(alpha, beta) of the tests that reject the outcomes of largest q/p first, from rejecting nothing to everything."""
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         ratio = np.where(p > 0.0, q / p, np.where(q > 0.0, np.inf, -1.0))
     order = np.argsort(-ratio, kind="stable")
     alpha = np.concatenate([[0.0], np.cumsum(p[order])])

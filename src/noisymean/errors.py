@@ -58,7 +58,7 @@ def check_number(
     if above is not None:
         inside &= array > above
     if not inside.all():
-        low = f"> {above:g}" if above is not None else (f">= {least:g}" if np.isfinite(least) else "finite")
+        low = f"finite and > {above:g}" if above is not None else (f">= {least:g}" if np.isfinite(least) else "finite")
         high = f" and <= {most:g}" if np.isfinite(most) else ""
         bad = np.asarray(value).ravel()[np.argmin(inside.ravel())] if array.ndim else value
         raise InvalidInput(name, bad, low + high, remedy)

@@ -21,7 +21,7 @@ from typing import final
 
 import numpy as np
 from scipy.interpolate import CubicSpline
-from scipy.special import chdtr, chdtrc, gammaln, ndtr, ndtri, ndtri_exp
+from scipy.special import chdtr, chdtrc, gammainc, gammaincc, gammaln, ndtr, ndtri, ndtri_exp
 
 from noisymean.gaussian_pair import gaussian_pair
 from noisymean.mechanisms import ASGM, Expected, Mechanism, OpacusLoader, denominators, new_record_rate
@@ -145,11 +145,14 @@ def _expected_pairs(mechanism: Expected) -> list[ExplicitPair]:
     pairs = []
 
     def add(shared: int, new: float, sizes: Array, weights: Array) -> None:
-        p_means = shared * sizes
-        q_means = np.concatenate([p_means, p_means + new])
+        # the origin is the middle of D's means, so that s * size and size never cancel
+        middle = shared * float(sizes[np.argmax(weights)])
+        p_means = shared * sizes - middle
+        shrunk = p_means - shared * sizes * ((after - before) / after)
+        q_means = np.concatenate([shrunk, shrunk + scale * new])
         q_weights = np.concatenate([(1.0 - q) * weights, q * weights])
         p = LineMixture(weights, p_means / sigma, np.ones_like(p_means)).present()
-        q_mix = LineMixture(q_weights, scale * q_means / sigma, np.full_like(q_means, scale)).present()
+        q_mix = LineMixture(q_weights, q_means / sigma, np.full_like(q_means, scale)).present()
         pairs.append(ExplicitPair(_describe(shared, new), dimension, p, q_mix, log_scale=log_scale))
 
     same = before == after
@@ -202,8 +205,13 @@ class LossOnLine(TradeOff):
 
     @property
     def slack(self) -> float:
-        # the spline of `across` and the sums over nodes
-        return 1e-11
+        # the sums over nodes
+        return 1e-13
+
+    @property
+    def relative_error(self) -> float:
+        # the spline of `across`: its quantiles are good to 1e-11, its far tails to 1e-9
+        return 1e-9
 
     def tails(self, t: Array) -> Tails:
         t = np.asarray(t, dtype=np.float64)
@@ -245,11 +253,18 @@ class TabulatedPair(TradeOff):
     def _table(self) -> tuple[Array, CubicSpline, CubicSpline]:
         exact = gaussian_pair(self.dof, 0.0, log_scale=self.log_scale)
         ends = self._coordinate(np.array(_ends(exact)))
+        c, k = np.expm1(-2.0 * self.log_scale), 0.5 * self.dof
         if self._few:
-            # P[chi^2 <= r] ~ (r/2)^(m/2) / Gamma(1 + m/2) = e^-_END, and the loss is at (c/2) r from its end
-            ends[1] = -np.log(np.expm1(-2.0 * self.log_scale)) + (_END - gammaln(1.0 + 0.5 * self.dof)) * 2.0 / self.dof
+            # P[chi^2 <= r] ~ (r/2)^k / Gamma(1 + k) = e^-_END, and the loss is at (c/2) r from its end
+            ends[1] = -np.log(c) + (_END - gammaln(1.0 + k)) / k
         x = np.linspace(ends[0], ends[1], _TABLE)
-        tails = exact.tails(self._top - np.exp(-x) if self._few else x)
+        if self._few:
+            # from r itself, which t next to its end no longer knows
+            y = np.exp(-x) / c
+            with np.errstate(divide="ignore"):
+                tails = Tails(*(np.log(f(k, u)) for u in (y, y * (1.0 + c)) for f in (gammainc, gammaincc)))
+        else:
+            tails = exact.tails(x)
         quantiles = (
             np.where(above < below, ndtri_exp(above), -ndtri_exp(below))
             for above, below in ((tails.p_above, tails.p_below), (tails.q_above, tails.q_below))

@@ -27,6 +27,8 @@ Rate: TypeAlias = Fraction | float | int | str | Decimal
 
 LARGEST_DATASET = 10**15
 LARGEST_DIMENSION = 10**15
+SMALLEST_RATE = Fraction(1, 10**15)
+LEAST_NOISE, MOST_NOISE = 1e-6, 1e9
 
 
 class Adjacency(Enum):
@@ -50,16 +52,24 @@ def exact_rate(value: Rate) -> Fraction:
             rate = Fraction(value)
         elif isinstance(value, str) and "/" in value:
             numerator, denominator = value.split("/")
-            rate = Fraction(Decimal(numerator.strip())) / Fraction(Decimal(denominator.strip()))
+            rate = _decimal(numerator) / _decimal(denominator)
         elif isinstance(value, str | Decimal):
-            rate = Fraction(Decimal(value))
+            rate = _decimal(value)
         else:
-            rate = Fraction(Decimal(repr(float(value))))
+            rate = _decimal(repr(float(value)))
     except (ValueError, TypeError, ZeroDivisionError, OverflowError, InvalidOperation):
         rate = Fraction(-1)
-    if not 0 < rate <= 1:
+    if not SMALLEST_RATE <= rate <= 1:
         raise InvalidInput("sample_rate", value, "a number with 0 < sample_rate <= 1", 'write it as 0.01 or "1/100"')
     return rate
+
+
+def _decimal(text: str | Decimal) -> Fraction:
+    """The exact value of a decimal, refused before it is written out if that would take more than a line."""
+    number = Decimal(text.strip() if isinstance(text, str) else text)
+    if not number.is_finite() or abs(number.adjusted()) > 400:
+        raise ValueError(text)
+    return Fraction(number)
 
 
 def _whole(name: str, value: object, least: int, most: int) -> int:
@@ -82,7 +92,13 @@ class _Validated:
         fix = object.__setattr__
         if not isinstance(self, OpacusLoader):
             fix(self, "sample_rate", self.rate)
-        check_number("noise_multiplier", self.noise_multiplier, above=0.0, remedy="without noise nothing is private")
+        check_number(
+            "noise_multiplier",
+            self.noise_multiplier,
+            least=LEAST_NOISE,
+            most=MOST_NOISE,
+            remedy="without noise nothing is private",
+        )
         fix(self, "noise_multiplier", float(self.noise_multiplier))
         for name, least, most in (("dataset_size", 0, LARGEST_DATASET), ("dimension", 1, LARGEST_DIMENSION)):
             value = getattr(self, name)

@@ -397,6 +397,8 @@ def curve(mechanism: Mechanism, alpha: ArrayLike | None = None, *, points: int =
         check_number("points", points, least=2, most=10**6)
         alpha = np.linspace(0.0, 1.0, int(points))
     values = np.atleast_1d(np.asarray(check_probability("alpha", alpha), dtype=np.float64))
+    if values.size == 0:
+        raise InvalidInput("alpha", "[]", "at least one number from 0 to 1")
     leaked, winner = leakage(mechanism).best(values)
     unknown: str | None = None
     limit, bound, sound, tight = None, None, None, None

@@ -32,7 +32,7 @@ from scipy.special import log_ndtr, ndtr, ndtri
 
 from noisymean.errors import InvalidInput, check_number, check_probability
 from noisymean.numerics.chi_square import RELATIVE_ERROR
-from noisymean.numerics.inversion import solve_decreasing
+from noisymean.numerics.inversion import bracket_decreasing
 from noisymean.numerics.logs import Array, log1mexp, log_difference, log_weighted_sum
 
 # Losses beyond this are reported as infinite.
@@ -92,11 +92,34 @@ class TradeOff(ABC):
         value, margin = self._line(_checked(alpha))
         return np.clip(value - margin, 0.0, 1.0)
 
-    @final
     def upper(self, alpha: ArrayLike) -> Array:
-        """A number that is never below f(alpha) (its excess over f is of the order of rounding)."""
-        value, margin = self._line(_checked(alpha))
-        return np.clip(value + 2.0 * margin, 0.0, 1.0)
+        """A number that is never below f(alpha): the chord between two tests on either side of it, rounded up."""
+        alpha = _checked(alpha)
+        value = np.where(alpha >= 1.0, 0.0, 1.0)
+        inner = (alpha > 0.0) & (alpha < 1.0)
+        if inner.any():
+            a = alpha[inner]
+            # bracket_decreasing: P[l > first] >= alpha >= P[l > second]
+            first, second = self._bracket(a)
+            more, less = self._distinct_tails(first), self._distinct_tails(second)
+            with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+                a_more, a_less = np.exp(more.p_above), np.exp(less.p_above)
+                b_more, b_less = np.exp(more.q_below), np.exp(less.q_below)
+                share = np.clip((a - a_less) / (a_more - a_less), 0.0, 1.0)
+                share = np.where(np.isfinite(share), share, 0.0)
+                t = np.minimum(second, _LARGEST_EXPONENT)
+                margin = self.relative_error * (b_less + np.exp(t) * a_less) + self.slack * np.exp(np.minimum(t, 0.0))
+            value[inner] = share * b_more + (1.0 - share) * b_less + 2.0 * margin
+        return np.clip(value, 0.0, 1.0)
+
+    @final
+    def _bracket(self, alpha: Array) -> tuple[Array, Array]:
+        return bracket_decreasing(lambda s: _log_odds(self.tails(s)), np.log(alpha) - np.log1p(-alpha))
+
+    @final
+    def _distinct_tails(self, t: Array) -> Tails:
+        distinct, index = np.unique(t, return_inverse=True)
+        return Tails(*(side[index] for side in self.tails(distinct)))
 
     def _line(self, alpha: Array) -> tuple[Array, Array]:
         """The supporting line nearest to contact at alpha: its value there, and its numerical error.
@@ -108,16 +131,13 @@ class TradeOff(ABC):
         margin = np.where(alpha >= 1.0, 0.0, self.relative_error + self.slack)
         if inner.any():
             a = alpha[inner]
-            t = solve_decreasing(lambda s: _log_odds(self.tails(s)), np.log(a) - np.log1p(-a))
-            distinct, index = np.unique(t, return_inverse=True)
-            tails = Tails(*(side[index] for side in self.tails(distinct)))
+            _, t = self._bracket(a)
+            tails = self._distinct_tails(t)
             with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-                beta, scaled = np.exp(tails.q_below), np.exp(t + tails.p_above)
-                excess = np.where(
-                    t > _LARGEST_EXPONENT, 0.0, np.exp(np.minimum(t, _LARGEST_EXPONENT)) * (np.exp(tails.p_above) - a)
-                )
+                beta, scaled = np.exp(tails.q_below), np.exp(np.minimum(t, _LARGEST_EXPONENT) + tails.p_above)
+                slope = np.where(t > _LARGEST_EXPONENT, 0.0, np.exp(np.minimum(t, _LARGEST_EXPONENT)))
                 margin[inner] = self.relative_error * (beta + scaled) + self.slack * np.exp(np.minimum(t, 0.0))
-            value[inner] = beta + excess
+            value[inner] = beta + slope * (np.exp(tails.p_above) - a)
         return value, margin
 
     @final
@@ -268,6 +288,9 @@ class Identity(TradeOff):
     def _line(self, alpha: Array) -> tuple[Array, Array]:
         return 1.0 - alpha, np.zeros_like(alpha)
 
+    def upper(self, alpha: ArrayLike) -> Array:
+        return 1.0 - _checked(alpha)
+
     def power(self, count: int) -> Identity:
         """The tensor power, again the identity."""
         return self
@@ -294,6 +317,10 @@ class Gaussian(TradeOff):
     def _line(self, alpha: Array) -> tuple[Array, Array]:
         value = ndtr(-ndtri(alpha) - self.mu)
         return value, RELATIVE_ERROR * value
+
+    def upper(self, alpha: ArrayLike) -> Array:
+        value, margin = self._line(_checked(alpha))
+        return np.clip(value + margin, 0.0, 1.0)
 
     def power(self, count: int) -> Gaussian:
         """G_mu tensored `count` times is G_{mu sqrt(count)}."""
@@ -361,6 +388,22 @@ class FiniteOutcomes(TradeOff):
         order = np.argsort(losses, kind="stable")
         with np.errstate(divide="ignore"):
             return losses[order], np.log(_both_sums(p[order])), np.log(_both_sums(q[order]))
+
+    @cached_property
+    def _polygon(self) -> tuple[Array, Array]:
+        """Vertices (alpha, beta) of the curve, alpha rising."""
+        _, p, q = self._cumulated
+        return np.exp(p[1])[::-1], np.exp(q[0])[::-1]
+
+    def _line(self, alpha: Array) -> tuple[Array, Array]:
+        value = np.interp(alpha, *self._polygon)
+        return value, self.slack + RELATIVE_ERROR * value
+
+    def upper(self, alpha: ArrayLike) -> Array:
+        # masses that are off by `slack` in all move the curve by that much along both axes
+        alpha = _checked(alpha)
+        value = np.interp(alpha - self.slack, *self._polygon, left=1.0) + self.slack
+        return np.clip(np.where(alpha >= 1.0, 0.0, value), 0.0, 1.0)
 
     def tails(self, t: Array) -> Tails:
         losses, p, q = self._cumulated

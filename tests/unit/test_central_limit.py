@@ -21,7 +21,7 @@ def test_functionals_against_their_definitions(step: int) -> None:
     computed = central_limit(step, copies=1)
     for name in ("kl", "kappa2", "kappa3"):
         reference = getattr(exact, name)
-        assert abs(mpf(getattr(computed, name)) / reference - 1) < 1e-9, name
+        assert abs(mpf(getattr(computed, name)) / reference - 1) < 1e-13, name
 
 
 @pytest.mark.parametrize("step", STEPS)

@@ -103,8 +103,10 @@ def nodes(count: int, rate: float, roughness: float) -> Nodes:
     spread = deviation(count, rate)
     first, last = effective_range(count, rate)
     ratio = roughness * roughness / (1.0 + roughness * roughness)
+    if spread < _LEAST_DEVIATION_FOR_GAUSS or not ratio < 0.999:
+        return enumerated(count, rate)
     order = 3 + math.ceil(math.log(_GAUSS_ERROR) / math.log(max(ratio, 1e-12)))
-    if spread < _LEAST_DEVIATION_FOR_GAUSS or order * 3 > last - first:
+    if order * 3 > last - first:
         return enumerated(count, rate)
     degree = np.arange(order, dtype=np.float64)
     diagonal = degree * (1.0 - 2.0 * rate) / spread

@@ -21,8 +21,12 @@ _ROUNDS = 80
 _MARGIN = 50.0
 
 
-def solve_decreasing(y: Callable[[Array], Array], targets: Array) -> Array:
-    """t with y(t) = target, for finite targets; y maps a 1-D array of t to values in [-inf, inf]."""
+def bracket_decreasing(y: Callable[[Array], Array], targets: Array) -> tuple[Array, Array]:
+    """(low, high) with y(low) >= target >= y(high), as close as the stopping rule asks for, on both sides.
+
+    y maps a 1-D array of t to values in [-inf, inf]; targets are finite. Both inequalities have been *evaluated*, whatever
+    y does in between, except where the target lies outside of what y reaches on +-10^13.
+    """
 
     def rising(t: Array) -> Array:
         # targets inside a jump all ask for the same t
@@ -30,8 +34,14 @@ def solve_decreasing(y: Callable[[Array], Array], targets: Array) -> Array:
         return -y(distinct)[index]
 
     goals, where = np.unique(-targets, return_inverse=True)
-    solved = _polish(rising, goals, *_table(rising, goals))
-    return np.asarray(solved[where].reshape(targets.shape), dtype=np.float64)
+    low, high = _polish(rising, goals, *_table(rising, goals))
+    return low[where].reshape(targets.shape), high[where].reshape(targets.shape)
+
+
+def solve_decreasing(y: Callable[[Array], Array], targets: Array) -> Array:
+    """t with y(t) = target, to the stopping rule."""
+    low, high = bracket_decreasing(y, targets)
+    return np.asarray(0.5 * (low + high))
 
 
 def _table(rising: Callable[[Array], Array], goals: Array) -> tuple[Array, Array]:
@@ -55,7 +65,7 @@ def _bracket(grid: Array, values: Array, goals: Array) -> tuple[float, float]:
     return float(grid[first]), float(grid[last])
 
 
-def _polish(rising: Callable[[Array], Array], goals: Array, grid: Array, values: Array) -> Array:
+def _polish(rising: Callable[[Array], Array], goals: Array, grid: Array, values: Array) -> tuple[Array, Array]:
     right = np.clip(np.searchsorted(values, goals, side="right"), 1, grid.size - 1)
     low, high = grid[right - 1].copy(), grid[right].copy()
     y_low, y_high = values[right - 1].copy(), values[right].copy()
@@ -67,22 +77,25 @@ def _polish(rising: Callable[[Array], Array], goals: Array, grid: Array, values:
         above = miss > 0.0
         high[open_[above]], y_high[open_[above]] = t[open_[above]], y[above]
         low[open_[~above]], y_low[open_[~above]] = t[open_[~above]], y[~above]
-        width = high[open_] - low[open_]
+        lo, hi = low[open_], high[open_]
+        width = hi - lo
+        middle = 0.5 * (lo + hi)
         with np.errstate(invalid="ignore", divide="ignore"):
-            slope = (y_high[open_] - y_low[open_]) / width
-            newton = -miss / slope
-            done = np.abs(miss) * np.minimum(np.abs(newton), width) <= _SECOND_ORDER
-        middle = 0.5 * (low[open_] + high[open_])
-        done |= (middle <= low[open_]) | (middle >= high[open_]) | (miss == 0.0)
-        guess = t[open_] + newton
-        bad = ~np.isfinite(guess) | (guess <= low[open_]) | (guess >= high[open_]) | (round_ % 3 == 2)
+            rise = y_high[open_] - y_low[open_]
+            newton = -miss * width / rise
+            done = rise * width <= _SECOND_ORDER
+        done |= (middle <= lo) | (middle >= hi)
+        # overshoot by as much as the step itself once it is small: the next point then closes the bracket from the other side
+        small = np.abs(newton) < 1e-3 * width
+        guess = t[open_] + np.where(small, 2.0, 1.0) * newton
+        bad = ~np.isfinite(guess) | (guess <= lo) | (guess >= hi) | (round_ % 4 == 3)
         guess = np.where(bad, middle, guess)
         keep = ~done
         if not keep.any():
             break
         open_ = open_[keep]
         t[open_] = guess[keep]
-    return t
+    return low, high
 
 
 def _first_guess(goals: Array, grid: Array, values: Array, low: Array, high: Array) -> Array:

@@ -1,0 +1,153 @@
+"""explicit_pair: never below the exact curve of the two mixtures, and close to it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import noisymean as nm
+import oracles
+from noisymean.explicit_pair import ExplicitPair, LineMixture, explicit_pairs
+from noisymean.gaussian_pair import gaussian_pair
+
+# Cutting into cells is a post-processing: never below, and this close where few dimensions make it necessary.
+CELLS = 1e-3
+
+
+def on_axis(mixture: LineMixture, dimension: int = 1) -> oracles.Gaussians:
+    means = np.zeros((mixture.means.size, dimension))
+    means[:, 0] = mixture.means
+    return oracles.Gaussians(mixture.weights, means, mixture.scales)
+
+
+def simulated_law(kind: type, gradients: np.ndarray, rate: float, sigma: float, size: int) -> oracles.Gaussians:
+    """What `kind` releases on `gradients`; `size` is the number of records in the smaller dataset."""
+    count = gradients.shape[0]
+    if kind is nm.EASGM:
+        return oracles.one_round(gradients, rate, sigma, lambda _: count * rate)
+    if kind is nm.FEASGM:
+        return oracles.one_round(gradients, rate, sigma, lambda _: max(int(count * rate + 1e-12), 1))
+    return oracles.one_round(gradients, rate, sigma, lambda batch: max(batch, 1))
+
+
+def gradients_of(description: str, size: int) -> np.ndarray:
+    """N + 1 one-dimensional gradients, read off the pair's own words."""
+    shared = 0.0 if "D is zero" in description else 1.0
+    new = float(description.split("the new record's is ")[1].split("*")[0])
+    return np.array([[shared]] * size + [[new]])
+
+
+SMALL = [
+    (nm.EASGM, 1, 0.5, 1.0),
+    (nm.EASGM, 4, 0.7, 2.0),
+    (nm.EASGM, 3, 1.0, 0.7),
+    (nm.ASGM, 1, 0.5, 1.0),
+    (nm.ASGM, 4, 0.7, 2.0),
+    (nm.ASGM, 3, 0.9, 0.5),
+    (nm.FEASGM, 3, 0.5, 1.0),
+    (nm.FEASGM, 4, 0.8, 3.0),
+]
+
+
+@pytest.mark.parametrize(("kind", "size", "rate", "sigma"), SMALL)
+def test_descriptions_are_true_in_one_dimension(kind: Any, size: int, rate: float, sigma: float) -> None:
+    """Run the mechanism on the gradients that the description names, all 2^N batches; exact curve by quadrature."""
+    mechanism = kind(dataset_size=size, dimension=1, sample_rate=rate, noise_multiplier=sigma)
+    pairs = explicit_pairs(mechanism)
+    assert pairs
+    for pair in pairs:
+        gradients = gradients_of(pair.description, size)
+        p = simulated_law(kind, gradients[:-1], rate, sigma, size)
+        q = simulated_law(kind, gradients, rate, sigma, size)
+        alpha, beta = oracles.line_errors(p, q, points=40_001)
+        keep = slice(None, None, 997)
+        upper = pair.curve.upper(np.clip(alpha[keep], 0.0, 1.0))
+        assert (upper >= beta[keep] - 1e-7).all(), pair.description
+        assert (upper <= beta[keep] + CELLS).all(), pair.description
+
+
+@pytest.mark.parametrize(
+    ("kind", "size", "dimension", "rate", "sigma"),
+    [
+        (nm.EASGM, 4, 100, 0.5, 1.0),
+        (nm.EASGM, 30, 1_000, 0.1, 1.0),
+        (nm.EASGM, 99, 20_000, 0.05, 2.0),
+        (nm.EASGM, 299, 100_000, 0.02, 10.0),
+        (nm.FEASGM, 59, 5_000, 0.5, 0.6),
+        (nm.FEASGM, 1_399, 26_010, 0.05, 10.0),
+    ],
+)
+def test_products_with_many_dimensions(kind: Any, size: int, dimension: int, rate: float, sigma: float) -> None:
+    mechanism = kind(dataset_size=size, dimension=dimension, sample_rate=rate, noise_multiplier=sigma)
+    for pair in explicit_pairs(mechanism):
+        p, q = on_axis(pair.p), on_axis(pair.q)
+        spread = (1.0 / q.scales[0] ** 2 - 1.0) * np.sqrt(0.5 * dimension)
+        thresholds = np.linspace(-3.0, 3.0, 7) * spread - 0.25 * spread**2
+        alpha, beta = oracles.product_errors(dimension, p, q, thresholds)
+        kept = (alpha > 0.0) & (alpha < 1.0)
+        assert kept.sum() >= 4
+        assert float(np.max(np.abs(pair.curve(alpha[kept]) - beta[kept]))) <= 1e-10, pair.description
+        assert (pair.curve.upper(alpha[kept]) >= beta[kept] - 1e-12).all(), pair.description
+
+
+@pytest.mark.parametrize("dimension", [2, 3, 4, 5, 6, 10, 33, 64])
+@pytest.mark.parametrize(("kind", "size", "rate", "sigma"), [(nm.EASGM, 1, 0.5, 1.0), (nm.EASGM, 4, 0.7, 2.0), (nm.FEASGM, 7, 0.5, 0.5)])
+def test_products_with_few_dimensions(kind: Any, size: int, dimension: int, rate: float, sigma: float) -> None:
+    mechanism = kind(dataset_size=size, dimension=dimension, sample_rate=rate, noise_multiplier=sigma)
+    for pair in explicit_pairs(mechanism):
+        thresholds = np.array([-1.5, -0.7, -0.2, 0.1, 0.5, 1.0])
+        alpha, beta = oracles.product_errors(dimension, on_axis(pair.p), on_axis(pair.q), thresholds)
+        kept = (alpha > 1e-12) & (alpha < 1.0 - 1e-12)
+        upper = pair.curve.upper(alpha[kept])
+        assert (upper >= beta[kept] - 1e-10).all(), pair.description
+        assert (upper <= beta[kept] + CELLS).all(), pair.description
+
+
+@pytest.mark.parametrize(("size", "dimension", "rate", "sigma"), [(4, 20, 0.7, 2.0), (2, 3, 0.5, 1.0), (10, 200, 0.5, 5.0)])
+def test_asgm_in_the_plane(size: int, dimension: int, rate: float, sigma: float) -> None:
+    mechanism = nm.ASGM(dataset_size=size, dimension=dimension, sample_rate=rate, noise_multiplier=sigma)
+    for pair in explicit_pairs(mechanism):
+        alpha, beta = oracles.plane_errors(dimension, on_axis(pair.p), on_axis(pair.q))
+        at = np.linspace(0.02, 0.98, 25)
+        finer = np.interp(at, alpha, beta)
+        upper = pair.curve.upper(at)
+        assert (upper >= finer - 1e-5).all(), pair.description
+        assert (upper <= finer + CELLS).all(), pair.description
+
+
+def test_one_gaussian_on_each_side_is_closed_form(alphas: np.ndarray) -> None:
+    # q = 1, everything aligned against the new record: EASGM's worst pair
+    mechanism = nm.EASGM(dataset_size=9, dimension=40, sample_rate=1, noise_multiplier=2.0)
+    [opposed] = [p for p in explicit_pairs(mechanism) if "-1*C*u" in p.description and "D is C*u" in p.description]
+    # |9 * (-1) - 9| / (10 * 2), scale 9/10
+    expected = gaussian_pair(40, 18.0 / 20.0, log_scale=float(np.log(0.9)))
+    np.testing.assert_allclose(opposed.curve(alphas), expected(alphas), rtol=1e-11, atol=1e-15)
+
+
+def test_samples_follow_the_mixture() -> None:
+    mixture = LineMixture(np.array([0.25, 0.75]), np.array([0.0, 4.0]), np.array([1.0, 0.5]))
+    pair = ExplicitPair("a pair", 3, mixture, mixture)
+    draws = pair.sample(np.random.default_rng(5), 40_000, extra_record=False)
+    assert draws.shape == (40_000, 3)
+    # mean 3, variance E[s^2] + var(mean) = 0.4375 + 3; six standard errors
+    assert draws[:, 0].mean() == pytest.approx(3.0, abs=6 * np.sqrt(3.4375 / 40_000))
+    assert draws[:, 1].var() == pytest.approx(0.4375, rel=0.05)
+    assert np.array_equal(draws, pair.sample(np.random.default_rng(5), 40_000, extra_record=True))
+
+
+@pytest.mark.parametrize("sigma", [1e-3, 1e-2, 0.05])
+@pytest.mark.parametrize("kind", [nm.EASGM, nm.FEASGM])
+def test_tiny_noise_is_not_worse_than_it_is(kind: Any, sigma: float) -> None:
+    """With next to no noise the outputs split into far-apart clusters, some of which one side never visits."""
+    size, rate = 3, 0.5
+    mechanism = kind(dataset_size=size, dimension=1, sample_rate=rate, noise_multiplier=sigma)
+    for pair in explicit_pairs(mechanism):
+        gradients = gradients_of(pair.description, size)
+        p = simulated_law(kind, gradients[:-1], rate, sigma, size)
+        q = simulated_law(kind, gradients, rate, sigma, size)
+        alpha, beta = oracles.line_errors(p, q, points=400_001)
+        at = np.array([0.01, 0.1, 0.2, 0.4, 0.6, 0.9])
+        exact = np.interp(at, alpha, beta)
+        assert (pair.curve.upper(at) >= exact - 1e-6).all(), pair.description

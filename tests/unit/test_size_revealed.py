@@ -1,0 +1,55 @@
+"""size_revealed against its definition, 50 digits; that it is *sound* is tests/property/test_soundness.py."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from mpmath import mpf
+
+import oracles
+from noisymean.size_revealed import size_revealed
+
+THRESHOLDS = (-0.3, -0.01, 0.0, 0.02, 0.3, 1.0, 3.0)
+
+
+@pytest.mark.parametrize(
+    ("count", "rate", "sigma"),
+    [(0, 0.3, 1.0), (1, 0.5, 2.0), (2, 0.999, 0.3), (3, 1e-4, 1.0), (4, 0.7, 2.0), (60, 0.1, 10.0), (500, 0.5, 0.5)],
+)
+def test_against_the_definition(count: int, rate: float, sigma: float) -> None:
+    curve = size_revealed(count, rate, sigma)
+    for t in THRESHOLDS:
+        point = oracles.size_revealed_point(count, rate, sigma, t)
+        if 0 < point.alpha < 1:
+            alpha, beta = oracles.at_float(point)
+            assert abs(mpf(float(curve(alpha))) - beta) < 1e-12
+            assert mpf(float(curve.lower(alpha))) <= beta + mpf(10) ** -16
+
+
+@pytest.mark.parametrize(("count", "rate", "sigma"), [(10_000, 0.3, 1.0), (59_999, 0.005, 10.0), (20_000, 0.9, 0.5)])
+def test_where_sizes_are_thinned(count: int, rate: float, sigma: float) -> None:
+    curve = size_revealed(count, rate, sigma)
+    for t in (-0.005, -1e-4, 1e-4, 0.01):
+        point = oracles.size_revealed_point(count, rate, sigma, t)
+        if 0 < point.alpha < 1:
+            alpha, beta = oracles.at_float(point)
+            assert abs(mpf(float(curve(alpha))) - beta) < 1e-11
+            assert mpf(float(curve.lower(alpha))) <= beta <= mpf(float(curve.upper(alpha)))
+
+
+def test_an_empty_dataset_loses_the_new_record() -> None:
+    # N = 0: k = 1 happens on D' only, with probability q
+    alpha = np.linspace(0.0, 0.9, 10)
+    np.testing.assert_allclose(size_revealed(0, 0.25, 1.0)(alpha), 0.75 * (1.0 - alpha), atol=1e-13)
+
+
+def test_full_sampling_gives_everything_away() -> None:
+    assert size_revealed(5, 1.0, 1.0)(np.array([0.0, 0.3, 1.0])).tolist() == pytest.approx([0.0, 0.0, 0.0], abs=1e-15)
+
+
+def test_mass_adds_up() -> None:
+    for count, rate in ((0, 0.2), (3, 0.5), (3, 1.0), (10_000, 0.3)):
+        curve = size_revealed(count, rate, 2.0)
+        tails = curve.tails(np.array([-1.0, 0.0, 0.1, 5.0]))
+        np.testing.assert_allclose(np.exp(tails.p_above) + np.exp(tails.p_below), 1.0, atol=1e-12)
+        np.testing.assert_allclose(np.exp(tails.q_above) + np.exp(tails.q_below), 1.0, atol=1e-12)
