@@ -19,7 +19,7 @@ from noisymean.numerics.inversion import solve_decreasing
 from noisymean.tradeoff import TradeOff
 
 ODDS = np.linspace(-36.0, 36.0, 73)
-DIMENSIONS = (6, 9, 20, 63, 64, 99, 300, 26_009, 10**6)
+DIMENSIONS = (1, 2, 6, 20, 63, 64, 99, 300, 26_009, 10**6)
 STEPS = (1, 4, 100, 700, 60_000)
 
 

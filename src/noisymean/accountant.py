@@ -2,7 +2,7 @@ r"""T rounds: what is claimed, what certainly leaks, what is guaranteed, side by
 
     claimed    T-round SGM: the number that accountants report
     leakage    T rounds on an explicit pair of datasets: a lower bound on every true guarantee
-    guarantee  a sound upper bound, the best of the proofs of docs/theory.md, "T rounds"
+    guarantee  a sound upper bound, the best of the proofs of docs/accountant.md
 
 Every epsilon is the larger of the two directions (D from D', D' from D); leakage is rounded down, guarantee up.
 """
@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from typing import final
 
 from noisymean.errors import InvalidInput, Undefined, check_number
+from noisymean.explicit_pair import explicit_pairs
 from noisymean.many_rounds import claimed_rounds, guarantee_rounds, leakage_rounds
-from noisymean.mechanisms import FEASGM, Adjacency, Mechanism, OpacusLoader, with_public_size
+from noisymean.mechanisms import FEASGM, Adjacency, Mechanism, OpacusLoader, is_sum, with_public_size
 from noisymean.rounds import DeltaCurve
 from noisymean.tradeoff import Side
 
@@ -96,13 +97,17 @@ def account(
     notes = list(_notes(mechanism, adjacency, steps))
     claim = claimed_rounds(effective, steps)
     claimed_high, claimed_low = question.worst(claim, Side.ABOVE), question.worst(claim, Side.BELOW)
-    leaked, pair = _leakage(effective, steps, question)
     sound: float | None
-    try:
-        sound = _guarantee(effective, steps, question)
-    except Undefined as reason:
-        sound = None
-        notes.append(f"no guarantee: {reason}")
+    if is_sum(effective):
+        # all-zero D against the same with one C*u attains the curve of the noisy sum: one number, three names
+        leaked, pair, sound = claimed_low, explicit_pairs(effective)[0].description, claimed_high
+    else:
+        leaked, pair = _leakage(effective, steps, question)
+        try:
+            sound = _guarantee(effective, steps, question)
+        except Undefined as reason:
+            sound = None
+            notes.append(f"no guarantee: {reason}")
     if sound is not None and not math.isfinite(sound):
         sound = None
         notes.append("no finite guarantee: the bound exceeds what double precision can hold")

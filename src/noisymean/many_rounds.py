@@ -2,7 +2,7 @@ r"""T rounds of a mechanism as (epsilon, delta) curves: one function for each of
 
     claimed_rounds       T-round SGM                                                what accountants report
     leakage_rounds       T rounds on each explicit pair of datasets                 docs/theory.md, "Certified leakage"
-    guarantee_rounds     every proof we have for T rounds; each is sound            docs/theory.md, "T rounds"
+    guarantee_rounds     every proof we have for T rounds; each is sound            docs/accountant.md
     transparent_rounds   the paper's guarantee, batch and membership revealed, composed
     ceiling_rounds       f-bar composed                                             Theorems FEASGM/EASGM_ASGM_Upperbound_T_round
     ceiling_clt_rounds   its central limit estimate                                 Theorem upperbound_estimate_T_round, Corollary

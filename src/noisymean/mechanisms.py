@@ -289,6 +289,14 @@ def denominator_step(mechanism: Expected) -> int | None:
     return before if after > before else None
 
 
+def is_sum(mechanism: Mechanism) -> bool:
+    """Whether both neighbours are divided by the same number at the same rate: then it is the noisy sum, post-processed."""
+    if isinstance(mechanism, ASGM) or (isinstance(mechanism, OpacusLoader) and mechanism.rate_moves):
+        return False
+    before, after = denominators(mechanism)
+    return before == after
+
+
 def new_record_rate(mechanism: Expected) -> float:
     """The rate at which the new record is sampled: that of D'."""
     return mechanism.runs[1][0] if isinstance(mechanism, OpacusLoader) else mechanism.q

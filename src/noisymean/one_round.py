@@ -26,7 +26,16 @@ from noisymean.central_limit import CentralLimit, central_limit
 from noisymean.errors import InvalidInput, Undefined, check_number, check_probability
 from noisymean.explicit_pair import ExplicitPair, explicit_pairs
 from noisymean.gaussian_pair import GaussianPairs, gaussian_pair
-from noisymean.mechanisms import ASGM, EASGM, FEASGM, Expected, Mechanism, OpacusLoader, denominator_step, denominators
+from noisymean.mechanisms import (
+    ASGM,
+    EASGM,
+    FEASGM,
+    Expected,
+    Mechanism,
+    OpacusLoader,
+    denominator_step,
+    is_sum,
+)
 from noisymean.numerics import binomial
 from noisymean.numerics.logs import Array
 from noisymean.size_revealed import size_revealed
@@ -140,7 +149,7 @@ def asgm_ceiling_rate(mechanism: ASGM) -> float:
 def leakage(mechanism: Mechanism) -> Leakage:
     """The best attacker of the family of explicit pairs."""
     pairs = explicit_pairs(mechanism)
-    if not isinstance(mechanism, ASGM) and len(set(denominators(mechanism))) == 1 and not _rate_moves(mechanism):
+    if is_sum(mechanism):
         # the pair (0, C u) attains the SGM curve exactly
         return Leakage((pairs[0],), (claimed(mechanism),))
     return Leakage(tuple(pairs), tuple(pair.curve for pair in pairs))
@@ -245,10 +254,6 @@ def _compressed(dimension: int, weights: Array, shifts: Array, log_scales: Array
     return GaussianPairs(dimension, mass, shifts, log_scales)
 
 
-def _rate_moves(mechanism: Mechanism) -> bool:
-    return isinstance(mechanism, OpacusLoader) and mechanism.rate_moves
-
-
 def _dimension(mechanism: Mechanism) -> int:
     if mechanism.dimension is None:
         raise InvalidInput("dimension", None, "given: the denominator's leak grows with it")
@@ -303,7 +308,8 @@ class Chain:
 
     def lower(self, alpha: ArrayLike) -> Array:
         """The composed bound, every step rounded down."""
-        return self.second.lower(np.minimum(1.0 - self.first.lower(alpha), 1.0))
+        # one ulp up: rounding 1 - f down would be worth as much at the far end
+        return self.second.lower(np.minimum(np.nextafter(1.0 - self.first.lower(alpha), 2.0), 1.0))
 
 
 @final

@@ -101,7 +101,7 @@ class Rounds:
 @final
 @dataclass(frozen=True, eq=False)
 class Chain:
-    """P -> P' -> Q: delta(e1 + e2) <= delta_second(e2) + e^e2 delta_first(e1) for every split (docs/theory.md, "Chains")."""
+    """P -> P' -> Q: delta(e1 + e2) <= delta_second(e2) + e^e2 delta_first(e1) for every split (docs/accountant.md)."""
 
     first: DeltaCurve
     second: DeltaCurve

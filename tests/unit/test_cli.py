@@ -106,8 +106,8 @@ def strictly_parsed(text: str) -> dict[str, object]:
         ((*EASGM, *SIZES, *NOISE, "--sample-rate", "1e-99999999"), "--sample-rate=1e-99999999: must be"),
         ((*EASGM, *SIZES, *NOISE, "--sample-rate", "a\nb\x1b[31m"), "--sample-rate='a\\nb\\x1b[31m': must be"),
         # the noise
-        ((*EASGM, *SIZES, *RATE, "--noise-multiplier", "0"), "--noise-multiplier=0: must be > 0"),
-        ((*EASGM, *SIZES, *RATE, "--noise-multiplier", "-1"), "--noise-multiplier=-1: must be > 0"),
+        ((*EASGM, *SIZES, *RATE, "--noise-multiplier", "0"), "--noise-multiplier=0: must be >= 1e-06"),
+        ((*EASGM, *SIZES, *RATE, "--noise-multiplier", "-1"), "--noise-multiplier=-1: must be >= 1e-06"),
         ((*EASGM, *SIZES, *RATE, "--noise-multiplier", "nan"), "--noise-multiplier=nan: must be a finite number > 0"),
         ((*EASGM, *SIZES, *RATE, "--noise-multiplier", "inf"), "--noise-multiplier=inf: must be a finite number > 0"),
         ((*EASGM, *SIZES, *RATE, "--noise-multiplier", "x"), "--noise-multiplier=x: must be a finite number > 0"),

@@ -109,11 +109,12 @@ def test_products_with_few_dimensions(kind: Any, size: int, dimension: int, rate
 def test_asgm_in_the_plane(size: int, dimension: int, rate: float, sigma: float) -> None:
     mechanism = nm.ASGM(dataset_size=size, dimension=dimension, sample_rate=rate, noise_multiplier=sigma)
     for pair in explicit_pairs(mechanism):
-        alpha, beta = oracles.plane_errors(dimension, on_axis(pair.p), on_axis(pair.q))
+        alpha, beta = oracles.plane_errors(dimension, on_axis(pair.p, dimension), on_axis(pair.q, dimension))
         at = np.linspace(0.02, 0.98, 25)
         finer = np.interp(at, alpha, beta)
         upper = pair.curve.upper(at)
-        assert (upper >= finer - 1e-5).all(), pair.description
+        # the reference itself is good to a few 1e-6 (by halving its step)
+        assert (upper >= finer - 6e-6).all(), pair.description
         assert (upper <= finer + CELLS).all(), pair.description
 
 
@@ -147,7 +148,7 @@ def test_tiny_noise_is_not_worse_than_it_is(kind: Any, sigma: float) -> None:
         gradients = gradients_of(pair.description, size)
         p = simulated_law(kind, gradients[:-1], rate, sigma, size)
         q = simulated_law(kind, gradients, rate, sigma, size)
-        alpha, beta = oracles.line_errors(p, q, points=400_001)
+        alpha, beta = oracles.line_errors(p, q, points=80_001)
         at = np.array([0.01, 0.1, 0.2, 0.4, 0.6, 0.9])
         exact = np.interp(at, alpha, beta)
         assert (pair.curve.upper(at) >= exact - 1e-6).all(), pair.description

@@ -32,7 +32,7 @@ from numpy.typing import ArrayLike
 from noisymean.numerics.logs import Array, log1mexp, log1pmx, x_minus_arctan
 
 # |computed - exact| <= RELATIVE_ERROR * exact, for tails above 1e-300 (measured in docs/numerics.md).
-RELATIVE_ERROR = 5e-13
+RELATIVE_ERROR = 2e-12
 
 # The rule's own error and the cut of the integrand are both exp(-_DECAY) of the integrand's peak.
 _DECAY = 38.0

@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import final
 
 import numpy as np
@@ -28,7 +29,9 @@ from noisymean.tradeoff import Side, TradeOff
 # Mass that may be left outside of the window, as a share of Chernoff's bound at the tilt.
 _OUTSIDE = 1e-17
 _ULP = 2.3e-16
-_MOST_CELLS = 1 << 21
+_LARGEST = 600.0
+_MOST_CELLS = 1 << 20
+_COARSE = 2048
 
 
 @final
@@ -44,18 +47,39 @@ class GridSum:
     error: float
     charge: float
 
+    @cached_property
+    def _suffix_sums(self) -> tuple[Array, Array] | None:
+        """Sums from each loss s on of w and of w e^-s, w = p_theta e^(-theta s), relative to the middle.
+
+        None where no double holds them.
+        """
+        away = self._middle - self.losses
+        if (1.0 + self.theta) * float(np.max(np.abs(away))) > _LARGEST:
+            return None
+        weights = self.tilted * np.exp(self.theta * away)
+        return _from_each_on(weights), _from_each_on(weights * np.exp(away))
+
+    @property
+    def _middle(self) -> float:
+        return float(self.losses[self.losses.size // 2])
+
+    def _relative(self, epsilon: float) -> float:
+        """sum over s > eps of p_theta(s) e^(-theta (s - eps)) (1 - e^(eps - s))."""
+        index = int(np.searchsorted(self.losses, epsilon, side="right"))
+        if self._suffix_sums is None:
+            s = self.losses[index:]
+            return float(np.sum(self.tilted[index:] * np.exp(-self.theta * (s - epsilon)) * -np.expm1(epsilon - s)))
+        mass, shrunk = self._suffix_sums
+        distance = epsilon - self._middle
+        return math.exp(self.theta * distance) * float(mass[index] - math.exp(distance) * shrunk[index])
+
     def log_delta(self, epsilon: float, side: Side) -> float:
         """log delta(epsilon) with all charges on the stated side."""
-        above = self.losses > epsilon
-        s = self.losses[above]
+        sign = 1.0 if side is Side.ABOVE else -1.0
+        finite = self._relative(epsilon) * (1.0 + sign * self.error) + sign * self.charge
         log_scale = self.log_mgf - self.theta * epsilon
-        relative = float(np.sum(np.exp(-self.theta * (s - epsilon)) * -np.expm1(epsilon - s) * self.tilted[above]))
-        charge = self.charge if side is Side.ABOVE else -self.charge
-        error = self.error if side is Side.ABOVE else -self.error
-        finite = relative * (1.0 + error) + charge
-        with np.errstate(divide="ignore"):
-            log_finite = log_scale + float(np.log(max(finite, 0.0)))
-            return float(np.logaddexp(log_finite, np.log(self.infinite)))
+        log_finite = log_scale + math.log(finite) if finite > 0.0 else -math.inf
+        return float(np.logaddexp(log_finite, math.log(self.infinite) if self.infinite > 0.0 else -math.inf))
 
     def epsilon(self, log_delta: float, side: Side) -> float:
         """Least epsilon >= 0 with log delta(epsilon) <= log_delta, on the stated side."""
@@ -80,12 +104,43 @@ class GridSum:
         return high if side is Side.ABOVE else low
 
 
-def composed(rounds: Sequence[tuple[int, GridLoss]], log_delta: float, size: int) -> GridSum:
-    """`count` rounds of each loss; accurate around the epsilon where delta is e^log_delta. All losses share one step."""
-    step = rounds[0][1].step
-    theta = _tilt(rounds, log_delta)
-    log_mgf = sum(count * _log_mgf(loss, theta) for count, loss in rounds)
-    low, high = _window(rounds, theta)
+def _from_each_on(values: Array) -> Array:
+    """Sums of values[i:], for every i up to the empty one."""
+    return np.append(np.cumsum(values[::-1])[::-1], 0.0)
+
+
+@final
+@dataclass(frozen=True)
+class Window:
+    """Where to look: the tilt, and the two further tilts whose Chernoff bounds fix the ends of the window."""
+
+    theta: float
+    below: float
+    above: float
+
+    def ends(self, rounds: Sequence[tuple[int, GridLoss]]) -> tuple[float, float]:
+        """Losses beyond which the tilted sum of these rounds has mass below _OUTSIDE on each side."""
+        base = _total_log_mgf(rounds, self.theta)
+        nats = -math.log(_OUTSIDE)
+        low = -(_total_log_mgf(rounds, self.theta - self.below) - base + nats) / self.below
+        return low, (_total_log_mgf(rounds, self.theta + self.above) - base + nats) / self.above
+
+
+def window_for(rounds: Sequence[tuple[int, GridLoss]], log_delta: float) -> Window:
+    """The window around the epsilon where delta is e^log_delta; found on a coarse grid, it serves every finer one."""
+    # the tilt that makes Chernoff's bound on epsilon, (log M - log delta)/theta, least
+    theta = _descend(lambda tilt: (_total_log_mgf(rounds, tilt) - log_delta) / tilt)
+    base, nats = _total_log_mgf(rounds, theta), -math.log(_OUTSIDE)
+    below = _descend(lambda extra: (_total_log_mgf(rounds, theta - extra) - base + nats) / extra)
+    above = _descend(lambda extra: (_total_log_mgf(rounds, theta + extra) - base + nats) / extra)
+    return Window(theta, below, above)
+
+
+def composed(rounds: Sequence[tuple[int, GridLoss]], window: Window, size: int) -> GridSum:
+    """`count` rounds of each loss, in the given window. All losses share one step."""
+    step, theta = rounds[0][1].step, window.theta
+    log_mgf = _total_log_mgf(rounds, theta)
+    low, high = window.ends(rounds)
     offset = sum(count * loss.offset for count, loss in rounds)
     width = fft.next_fast_len(max(math.ceil((high - low) / step) + 2, size), real=True)
     start = math.floor((low - offset) / step)
@@ -124,13 +179,8 @@ def _log_mgf(loss: GridLoss, theta: float) -> float:
     return top + math.log(float(np.sum(np.exp(exponent - top))))
 
 
-def _tilt(rounds: Sequence[tuple[int, GridLoss]], log_delta: float) -> float:
-    """theta > 0 that makes Chernoff's bound on epsilon, (log M - log delta)/theta, least."""
-
-    def bound(theta: float) -> float:
-        return (sum(count * _log_mgf(loss, theta) for count, loss in rounds) - log_delta) / theta
-
-    return _descend(bound)
+def _total_log_mgf(rounds: Sequence[tuple[int, GridLoss]], theta: float) -> float:
+    return sum(count * _log_mgf(loss, theta) for count, loss in rounds)
 
 
 def _descend(bound: Callable[[float], float]) -> float:
@@ -141,21 +191,6 @@ def _descend(bound: Callable[[float], float]) -> float:
         while (candidate := bound(x * factor)) < best - 1e-3 * abs(best) and 1e-9 < x < 1e9:
             best, x = candidate, x * factor
     return x
-
-
-def _window(rounds: Sequence[tuple[int, GridLoss]], theta: float) -> tuple[float, float]:
-    """Ends beyond which the tilted sum has mass below _OUTSIDE on each side (Chernoff, by doubling and refining)."""
-    base = sum(count * _log_mgf(loss, theta) for count, loss in rounds)
-    nats = -math.log(_OUTSIDE)
-
-    def reach(sign: float) -> float:
-        def bound(extra: float) -> float:
-            moved = sum(count * _log_mgf(loss, theta + sign * extra) for count, loss in rounds)
-            return (moved - base + nats) / extra
-
-        return sign * bound(_descend(bound))
-
-    return reach(-1.0), reach(1.0)
 
 
 @final
@@ -186,23 +221,23 @@ class GridComposition:
 
     def _sum(self, log_delta: float, side: Side) -> GridSum:
         # a coarse grid finds the window that the sum needs; the fine one has `size` points in it
-        step, ends = self._coarse(log_delta)
-        step = max(step, max(high - low for low, high in ends) / _MOST_CELLS)
+        window, width, ends = self._coarse(log_delta)
+        step = max(width / self.size, max(high - low for low, high in ends) / _MOST_CELLS)
         losses = [
             (count, discretize(curve, step, math.floor(low / step) - 1, math.ceil(high / step) + 1, side))
             for (count, curve), (low, high) in zip(self.rounds, ends, strict=True)
         ]
-        return composed(losses, log_delta, self.size)
+        return composed(losses, window, self.size)
 
-    def _coarse(self, log_delta: float) -> tuple[float, list[tuple[float, float]]]:
+    def _coarse(self, log_delta: float) -> tuple[Window, float, list[tuple[float, float]]]:
         ends = [_one_round_range(curve, count, log_delta) for count, curve in self.rounds]
         coarse = []
         for (count, curve), (low, high) in zip(self.rounds, ends, strict=True):
-            step = (high - low) / 2048
+            step = (high - low) / _COARSE
             coarse.append((count, discretize(curve, step, math.floor(low / step), math.ceil(high / step), Side.ABOVE)))
-        theta = _tilt(coarse, log_delta)
-        low, high = _window(coarse, theta)
-        return (high - low) / self.size, ends
+        window = window_for(coarse, log_delta)
+        low, high = window.ends(coarse)
+        return window, high - low, ends
 
 
 def _one_round_range(curve: TradeOff, count: int, log_delta: float) -> tuple[float, float]:

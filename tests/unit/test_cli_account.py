@@ -1,0 +1,150 @@
+"""`noisymean account` and `noisymean calibrate`: numbers as in Python, words, refusals."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import noisymean as nm
+from noisymean.cli.account import steps_of
+from test_cli import refusal, run, strictly_parsed
+
+SGM = ("--mechanism", "sgm", "--sample-rate", "0.01", "--noise-multiplier", "1")
+FLOOR = ("--mechanism", "feasgm", "--sample-rate", "0.005", "--dimension", "26010", "--noise-multiplier", "10")
+LOADER = ("--mechanism", "opacus-loader", "--dimension", "26010", "--noise-multiplier", "1")
+
+
+def test_json_has_the_contract_and_the_numbers_of_the_library() -> None:
+    found = strictly_parsed(
+        run("account", *FLOOR, "--dataset-size", "140199", "--steps", "200", "--delta", "1e-5", "--json").out
+    )
+    mechanism = nm.FEASGM(dataset_size=140_199, dimension=26_010, sample_rate="1/200", noise_multiplier=10)
+    answer = nm.account(mechanism, steps=200, delta=1e-5)
+    assert found["mechanism"] == "feasgm"
+    assert found["steps"] == 200
+    assert found["delta"] == 1e-5
+    assert found["claimed"]["epsilon"] == answer.claimed.epsilon  # type: ignore[index]
+    assert found["leakage"]["epsilon"] == answer.leakage.epsilon  # type: ignore[index]
+    assert found["leakage"]["pair"] == answer.leakage.pair  # type: ignore[index]
+    assert found["guarantee"]["epsilon"] == answer.guarantee.epsilon  # type: ignore[index]
+    assert found["verdict"] == "violated"
+    assert isinstance(found["notes"], list)
+
+
+def test_epsilon_asks_for_delta() -> None:
+    found = strictly_parsed(run("account", *SGM, "--steps", "1000", "--epsilon", "1.8282", "--json").out)
+    # 1e-5 is where dp_accounting's and our epsilon is 1.82824
+    assert found["claimed"]["delta"] == pytest.approx(1e-5, rel=1e-3)  # type: ignore[index]
+    assert found["epsilon"] == 1.8282
+
+
+def test_the_floor_that_stays_names_the_nearest_one_that_steps() -> None:
+    words = ("account", *FLOOR, "--dataset-size", "140198", "--steps", "200", "--delta", "1e-5")
+    found = strictly_parsed(run(*words, "--json").out)
+    assert found["verdict"] == "holds"
+    assert found["elsewhere"]["dataset_size"] == 140_199  # type: ignore[index]
+    assert found["elsewhere"]["verdict"] == "violated"  # type: ignore[index]
+    assert "at N = 140199 instead" in run(*words).out
+
+
+def test_the_round_number_case_is_told_in_plain_words() -> None:
+    result = run(
+        "account", *LOADER, "--dataset-size", "60000", "--batch-size", "600", "--epochs", "1", "--delta", "1e-5"
+    )
+    assert result.code == 0
+    text = " ".join(result.out.split())
+    assert "none known" in text
+    assert "1/100, divides by 600" in text
+    assert "1/101, divides by 594" in text
+    assert "The claim is violated" in text
+
+
+def test_epochs_are_counted_as_opacus_counts_them() -> None:
+    loader = nm.OpacusLoader(dataset_size=93, batch_size=1, dimension=1, noise_multiplier=1.0)
+    # 1/(1/93) is 92.99999999999999 in binary floating point
+    assert steps_of(loader, None, "2") == 184
+    assert steps_of(nm.SGM(sample_rate="1/100", noise_multiplier=1.0), None, "2") == 200
+
+
+def test_zero_out_makes_the_size_public() -> None:
+    words = ("account", *FLOOR, "--dataset-size", "140199", "--steps", "200", "--delta", "1e-5")
+    assert strictly_parsed(run(*words, "--adjacency", "zero-out", "--json").out)["verdict"] == "holds"
+
+
+def test_plot(tmp_path: Path) -> None:
+    target = tmp_path / "run.svg"
+    result = run("account", *SGM, "--steps", "300", "--delta", "1e-5", "--plot", str(target))
+    assert result.code == 0
+    drawing = target.read_text(encoding="utf-8")
+    for words in ("ε against steps", "leakage", "guarantee", "claimed (SGM)", "false negative rate β"):
+        assert words in drawing
+    assert [file.name for file in tmp_path.iterdir()] == ["run.svg"]
+
+
+def test_calibrate() -> None:
+    words = ("calibrate", "--mechanism", "sgm", "--sample-rate", "0.01", "--steps", "1000", "--delta", "1e-5")
+    found = strictly_parsed(run(*words, "--target-epsilon", "2", "--json").out)
+    assert found["guarantee"]["epsilon"] <= 2.0  # type: ignore[index]
+    assert found["reachable"] is True
+    floor = tuple(word for word in FLOOR if word not in ("--noise-multiplier", "10"))
+    unreachable = run(
+        "calibrate", *floor, "--dataset-size", "140199", "--steps", "200", "--target-epsilon", "2", "--delta", "1e-5"
+    )
+    assert unreachable.code == 0
+    assert "No noise reaches epsilon=2" in unreachable.out
+    assert "public constant" in unreachable.out
+
+
+@pytest.mark.parametrize(
+    ("words", "begins"),
+    [
+        (("account", *SGM, "--delta", "1e-5"), "--steps: missing (or --epochs)"),
+        (("account", *SGM, "--steps", "10"), "--delta: missing (or --epsilon)"),
+        (("account", *SGM, "--steps", "0", "--delta", "1e-5"), "--steps=0: must be >= 1"),
+        (("account", *SGM, "--steps", "1.5", "--delta", "1e-5"), "--steps=1.5: must be a whole number"),
+        (("account", *SGM, "--steps", "10", "--epochs", "1", "--delta", "1e-5"), "--epochs=1: must be left out"),
+        (("account", *SGM, "--steps", "10", "--delta", "0"), "--delta=0: must be"),
+        (("account", *SGM, "--steps", "10", "--delta", "2"), "--delta=2: must be"),
+        (("account", *SGM, "--steps", "10", "--delta", "x"), "--delta=x: must be a number"),
+        (("account", *SGM, "--steps", "10", "--epsilon", "-1"), "--epsilon=-1: must be >= 0"),
+        (
+            ("account", *SGM, "--steps", "10", "--delta", "1e-5", "--adjacency", "near"),
+            "--adjacency=near: must be one of",
+        ),
+        (
+            ("account", *LOADER, "--dataset-size", "49", "--batch-size", "1", "--steps", "1", "--delta", "1e-5"),
+            "--batch-size=1",
+        ),
+        (
+            ("account", *LOADER, "--dataset-size", "9", "--batch-size", "10", "--steps", "1", "--delta", "1e-5"),
+            "--batch-size=10",
+        ),
+        (
+            ("account", *LOADER, "--sample-rate", "0.1", "--steps", "1", "--delta", "1e-5"),
+            "--sample-rate=0.1: must be left",
+        ),
+        (
+            ("calibrate", "--mechanism", "sgm", "--sample-rate", "0.1", "--delta", "1e-5", "--steps", "1"),
+            "--target-epsilon: missing",
+        ),
+        (
+            (
+                "calibrate",
+                "--mechanism",
+                "sgm",
+                "--sample-rate",
+                "0.1",
+                "--delta",
+                "1e-5",
+                "--steps",
+                "1",
+                "--target-epsilon",
+                "0",
+            ),
+            "--target-epsilon=0: must be",
+        ),
+    ],
+)
+def test_refusals(words: tuple[str, ...], begins: str) -> None:
+    assert refusal(run(*words)).startswith(f"error: {begins}")
