@@ -15,9 +15,9 @@ from typing import final
 
 from noisymean.errors import InvalidInput, Undefined, check_number
 from noisymean.explicit_pair import explicit_pairs
-from noisymean.many_rounds import claimed_rounds, guarantee_rounds, leakage_rounds
+from noisymean.many_rounds import claimed_rounds, guarantee_rounds, leakage_rounds, replaced_rounds
 from noisymean.mechanisms import FEASGM, Adjacency, Mechanism, OpacusLoader, is_sum, with_public_size
-from noisymean.rounds import DeltaCurve
+from noisymean.rounds import Chain, DeltaCurve
 from noisymean.tradeoff import Side
 
 MOST_STEPS = 10**9
@@ -98,7 +98,12 @@ def account(
     claim = claimed_rounds(effective, steps)
     claimed_high, claimed_low = question.worst(claim, Side.ABOVE), question.worst(claim, Side.BELOW)
     sound: float | None
-    if is_sum(effective):
+    if adjacency is Adjacency.REPLACE_ONE:
+        # one record removed, another added: two links of the noisy sum
+        exchanged, rounds = replaced_rounds(effective, steps)
+        leaked, pair = question.worst(rounds, Side.BELOW), exchanged.description
+        sound = question.worst(Chain(claim.inverse(), claim), Side.ABOVE)
+    elif is_sum(effective):
         # all-zero D against the same with one C*u attains the curve of the noisy sum: one number, three names
         leaked, pair, sound = claimed_low, explicit_pairs(effective)[0].description, claimed_high
     else:
@@ -181,7 +186,8 @@ def _notes(mechanism: Mechanism, adjacency: Adjacency, steps: int) -> list[str]:
             )
         case Adjacency.REPLACE_ONE:
             notes.append(
-                "replace-one: N is public, so the denominator is a constant; a replaced record is one removed and one added"
+                "replace-one: N is public, so the denominator is a constant, but the claim is for one record added or removed; "
+                "a replaced one is both, and costs up to twice as much"
             )
     match mechanism:
         case FEASGM():

@@ -22,7 +22,7 @@ import numpy as np
 
 from noisymean.central_limit import CentralLimit, central_limit
 from noisymean.cumulants import Cumulants, GaussianPairCumulants, LineCumulants, Outcomes, Sum
-from noisymean.explicit_pair import ExplicitPair, LossOnLine, explicit_pairs
+from noisymean.explicit_pair import ExplicitPair, LineMixture, LossOnLine, explicit_pairs
 from noisymean.gaussian_pair import GaussianPairs
 from noisymean.mechanisms import ASGM, Mechanism, denominator_step
 from noisymean.numerics.logs import Array
@@ -47,6 +47,26 @@ def claimed_rounds(mechanism: Mechanism, steps: int) -> Rounds:
 def leakage_rounds(mechanism: Mechanism, steps: int) -> list[tuple[ExplicitPair, Rounds]]:
     """T rounds on each explicit pair that can matter."""
     return [(pair, pair_rounds(pair, steps)) for pair in _worthwhile_pairs(mechanism)]
+
+
+def replaced_rounds(mechanism: Mechanism, steps: int) -> tuple[ExplicitPair, Rounds]:
+    """T rounds of the noisy sum when a record with gradient -C*u is replaced by one with C*u, every other being zero."""
+    q, shift = mechanism.q, 1.0 / mechanism.noise_multiplier
+    weights = np.array([1.0 - q, q]) if q < 1.0 else np.ones(1)
+    ends = [np.array([0.0, end]) if q < 1.0 else np.array([end]) for end in (-shift, shift)]
+    before, after = (LineMixture(weights, means, np.ones_like(means)) for means in ends)
+    pair = ExplicitPair("every gradient is zero but one, -C*u in D and C*u in D'", 1, before, after, log_scale=0.0)
+    if q == 1.0:
+        return pair, pair_rounds(pair, steps)
+    cumulants = LineCumulants(
+        before.log_density,
+        lambda x: after.log_density(x) - before.log_density(x),
+        0.0,
+        1.0 + shift,
+        min(1.0, 0.5 * math.pi / shift),
+        2.0 * shift,
+    )
+    return pair, Rounds(((steps, Loss(lambda: pair.curve, cumulants)),))
 
 
 def transparent_rounds(mechanism: Mechanism, steps: int) -> Rounds:

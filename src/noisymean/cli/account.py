@@ -190,6 +190,13 @@ def _print(answer: Account, elsewhere: tuple[int, Account] | None, peers: dict[s
         say(out, f"- at N = {size} instead, the leakage is {leaked:.6g} (claimed {claim:.6g}): {other.verdict}.")
 
 
+def _remedy(answer: Account) -> str:
+    """What to change; nothing, where the claim is only made for the wrong neighbours."""
+    return (
+        "" if any(text.startswith("replace-one") for text in answer.notes) else " Remedy: divide by a public constant."
+    )
+
+
 def _sentence(answer: Account) -> str:
     word = "epsilon" if answer.asked_delta else "delta"
     claim, leaked = _value(answer, answer.claimed), _value(answer, answer.leakage)
@@ -197,7 +204,7 @@ def _sentence(answer: Account) -> str:
         case "violated":
             return (
                 f"The claim is violated: at least {word} = {leaked:.6g} is lost where {claim:.6g} is claimed, "
-                f"on this pair: {answer.leakage.pair}. Remedy: divide by a public constant."
+                f"on this pair: {answer.leakage.pair}.{_remedy(answer)}"
             )
         case "holds":
             return "The claim holds: the guarantee is no larger."
