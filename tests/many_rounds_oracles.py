@@ -22,7 +22,6 @@ import numpy as np
 from mpmath import mp, mpf
 from numpy.typing import NDArray
 from scipy.optimize import brentq, minimize_scalar
-from scipy.special import ndtr
 
 Array = NDArray[np.float64]
 
@@ -196,12 +195,23 @@ def in_every_order(parts: Sequence[object]) -> list[tuple[object, ...]]:
 
 
 def mp_tilted(
-    log_p: Callable[[mpf], mpf], log_q: Callable[[mpf], mpf], theta: object, ends: Sequence[object]
+    log_p: Callable[[mpf], mpf],
+    log_q: Callable[[mpf], mpf],
+    theta: object,
+    low: mpf,
+    high: mpf,
+    *,
+    width: object = 1,
+    slope: object = 0,
 ) -> mpf:
-    """The integral of p^(1-theta) q^theta over x, by mpmath's quadrature between `ends`."""
+    """The integral of p^(1-theta) q^theta by the trapezoidal rule in mpmath's precision.
+
+    The integrands are analytic next to the real line and vanish at both ends; with a step of a ninth of their `width`, less where
+    a loss of the given `slope` makes them oscillate, the error is e^(-18 pi d), d > 0.9 widths being how far the nearest
+    singularity is.
+    """
     t = mpmath.mpmathify(theta)
-    return mpmath.quad(lambda x: mpmath.exp((1 - t) * log_p(x) + t * log_q(x)), list(ends))
-
-
-def normal_cdf(z: float) -> float:
-    return float(ndtr(z))
+    nodes = int((high - low) * (9 / mpf(width) + abs(mpmath.im(t)) * slope)) + 1
+    step = (high - low) / nodes
+    points = (low + i * step for i in range(nodes + 1))
+    return step * mpmath.fsum(mpmath.exp((1 - t) * log_p(x) + t * log_q(x)) for x in points)

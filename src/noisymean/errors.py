@@ -58,10 +58,10 @@ def check_number(
     if above is not None:
         inside &= array > above
     if not inside.all():
-        low = f"finite and > {above:g}" if above is not None else (f">= {least:g}" if np.isfinite(least) else "finite")
-        high = f" and <= {most:g}" if np.isfinite(most) else ""
+        low = f"> {above:g}" if above is not None else (f">= {least:g}" if np.isfinite(least) else "")
+        high = f"<= {most:g}" if np.isfinite(most) else "finite"
         bad = np.asarray(value).ravel()[np.argmin(inside.ravel())] if array.ndim else value
-        raise InvalidInput(name, bad, low + high, remedy)
+        raise InvalidInput(name, bad, " and ".join(part for part in (low, high) if part), remedy)
     return value
 
 

@@ -26,6 +26,7 @@ from scipy.special import chdtr, chdtrc, gammainc, gammaincc, gammaln, ndtr, ndt
 from noisymean.gaussian_pair import gaussian_pair
 from noisymean.mechanisms import ASGM, Expected, Mechanism, OpacusLoader, denominators, new_record_rate
 from noisymean.numerics import binomial
+from noisymean.numerics.chi_square import log_tails, saddle
 from noisymean.numerics.inversion import solve_decreasing
 from noisymean.numerics.logs import Array
 from noisymean.tradeoff import FiniteOutcomes, Tails, TradeOff
@@ -38,13 +39,14 @@ _MOST_NODES = 512
 _CELLS = 384
 # (nodes x thresholds) evaluated at once
 _WORK = 1 << 18
-_TABLE = 601
+_TABLE = 1201
 _SLOPES = 257
 _WORTHLESS = 16
 # From this many dimensions on the loss across is smooth enough for a table in t itself.
 _MANY_DIMENSIONS = 64
 # Tails are tabulated down to e^-90.
 _END = 90.0
+_LARGE_DOF = 10_000
 # Beyond this many deviations a Gaussian has less than 1e-17 left.
 _REACH = 8.6
 
@@ -103,6 +105,8 @@ class ExplicitPair:
     log_scale: float | None = None
     # the attacker looks at x1 only
     line_only: bool = False
+    # mass of batch sizes that are not among the components
+    left_out: float = 0.0
 
     @cached_property
     def curve(self) -> TradeOff:
@@ -120,7 +124,7 @@ class ExplicitPair:
                     self.dimension, self.q.in_units(unit), self.p.in_units(unit), -log_scale
                 ).inverse()
             return _product_curve(self.dimension, self.p, self.q, log_scale)
-        return _cell_curve(1 if self.line_only else self.dimension, self.p, self.q)
+        return _cell_curve(1 if self.line_only else self.dimension, self.p, self.q, self.left_out)
 
     def sample(self, generator: np.random.Generator, size: int, *, extra_record: bool) -> Array:
         """`size` outputs on D', or on D; in units of the noise of D (ASGM: of sigma*C)."""
@@ -173,22 +177,31 @@ def _asgm_pairs(mechanism: ASGM) -> list[ExplicitPair]:
     first, last = binomial.effective_range(count, q)
     line_only = last - first >= _MOST_SCALES
     if line_only:
-        # cells of x1 are smooth in the size: over one deviation of it a threshold z moves by z * deviation / size
-        nodes = binomial.nodes(count, q, roughness=3.0 * binomial.deviation(count, q) / binomial.small_size(count, q))
+        # cells of x1 are smooth in the size: over one deviation of it a threshold z moves by (z + 2/sigma) deviation / size
+        spread = binomial.deviation(count, q) / binomial.small_size(count, q)
+        nodes = binomial.nodes(count, q, roughness=(4.0 + 2.0 / sigma) * spread)
     else:
         nodes = binomial.enumerated(count, q)
     sizes, weights = nodes.sizes, nodes.weights
     divisor, divisor_with = np.maximum(sizes, 1.0), sizes + 1.0
     pairs = []
     for shared, new in ((1, -1.0), (1, -0.5), (0, 1.0)):
-        p = LineMixture(weights, shared * sizes / (divisor * sigma), 1.0 / divisor)
+        # the origin is the mean of a batch of D, so that nothing cancels
+        p = LineMixture(weights, np.where(sizes > 0.0, 0.0, -shared / sigma), 1.0 / divisor)
         q_mix = LineMixture(
             np.concatenate([(1.0 - q) * weights, q * weights]),
-            np.concatenate([p.means, (shared * sizes + new) / (divisor_with * sigma)]),
+            np.concatenate([p.means, (new - shared) / (divisor_with * sigma)]),
             np.concatenate([p.scales, 1.0 / divisor_with]),
         )
         pairs.append(
-            ExplicitPair(_describe(shared, new), mechanism.dimension, p.present(), q_mix.present(), line_only=line_only)
+            ExplicitPair(
+                _describe(shared, new),
+                mechanism.dimension,
+                p.present(),
+                q_mix.present(),
+                line_only=line_only,
+                left_out=nodes.slack,
+            )
         )
     return pairs
 
@@ -205,13 +218,13 @@ class LossOnLine(TradeOff):
 
     @property
     def slack(self) -> float:
-        # the sums over nodes
-        return 1e-13
+        # the trapezoidal rule over nodes
+        return 1e-9
 
     @property
     def relative_error(self) -> float:
-        # the spline of `across`: its quantiles are good to 1e-11, its far tails to 1e-9
-        return 1e-9
+        # the spline of `across` (measured: docs/numerics.md)
+        return 1e-6 if self.across.dof < _MANY_DIMENSIONS else 2e-8
 
     def tails(self, t: Array) -> Tails:
         t = np.asarray(t, dtype=np.float64)
@@ -344,17 +357,19 @@ def _line_cells(p: LineMixture, q: LineMixture, low: float, high: float, count: 
     return p_mass[kept], q_mass[kept]
 
 
-def _cell_curve(dimension: int, p: LineMixture, q: LineMixture) -> TradeOff:
+def _cell_curve(dimension: int, p: LineMixture, q: LineMixture, left_out: float) -> TradeOff:
     """T of the cell of the (x1, rho) plane, for mixtures of several scales."""
     levels = np.linspace(-_REACH, _REACH, _CELLS - 1)
     edges = np.concatenate([[-np.inf], _mixture_quantiles(levels, p, q), [np.inf]])
     p_cells, q_cells = p.cell_masses(edges), q.cell_masses(edges)
     if dimension == 1:
-        return FiniteOutcomes(p.weights @ p_cells, q.weights @ q_cells)
+        return FiniteOutcomes(p.weights @ p_cells, q.weights @ q_cells, left_out)
     radii = _radius_quantiles(levels, dimension - 1, np.concatenate([p.scales, q.scales]))
     p_rings, q_rings = (_ring_masses(radii, dimension - 1, m.scales) for m in (p, q))
     return FiniteOutcomes(
-        ((p_cells * p.weights[:, None]).T @ p_rings).ravel(), ((q_cells * q.weights[:, None]).T @ q_rings).ravel()
+        ((p_cells * p.weights[:, None]).T @ p_rings).ravel(),
+        ((q_cells * q.weights[:, None]).T @ q_rings).ravel(),
+        left_out,
     )
 
 
@@ -363,7 +378,7 @@ def _mixture_quantiles(levels: Array, p: LineMixture, q: LineMixture) -> Array:
     means, scales = np.concatenate([p.means, q.means]), np.concatenate([p.scales, q.scales])
     weights = 0.5 * np.concatenate([p.weights, q.weights])
     x = np.unique(np.concatenate([means[:, None] + scales[:, None] * np.linspace(-_REACH, _REACH, 61)], axis=None))
-    x = x[:: max(1, x.size // 4096)]
+    x = x[:: max(1, x.size // 512)]
     level = ndtri(np.clip(weights @ ndtr((x - means[:, None]) / scales[:, None]), 1e-300, 1.0 - 1e-16))
     rising = np.concatenate([[True], np.diff(np.maximum.accumulate(level)) > 0.0])
     return np.unique(np.interp(levels, level[rising], x[rising]))
@@ -383,7 +398,12 @@ def _radius_quantiles(levels: Array, dof: int, scales: Array) -> Array:
 def _ring_masses(edges: Array, dof: int, scales: Array) -> Array:
     """Mass of each component's rho in each ring."""
     y = edges / np.square(scales)[:, None]
-    below, above = chdtr(dof, y), chdtrc(dof, y)
+    if dof < _LARGE_DOF:
+        below, above = chdtr(dof, y), chdtrc(dof, y)
+    else:
+        # scipy's far tails are a quarter off at 1e8 degrees of freedom
+        tails = log_tails(0.5 * dof, *saddle(0.5 * dof, 0.0, 0.5 * (y - dof)))
+        below, above = np.exp(tails[0][0]), np.exp(tails[0][1])
     zero, one = np.zeros((scales.size, 1)), np.ones((scales.size, 1))
     below, above = np.hstack([zero, below, one]), np.hstack([one, above, zero])
     return np.maximum(np.where(below[:, 1:] < 0.5, np.diff(below, axis=1), -np.diff(above, axis=1)), 0.0)

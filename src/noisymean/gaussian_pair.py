@@ -108,7 +108,10 @@ def _pair_tails(t: ArrayLike, dimension: int, shift: ArrayLike, log_scale: Array
     with np.errstate(over="ignore"):
         b, tilt_p = saddle(k, half_noncentrality, -(t - mean_p) / c)
         _, tilt_q = saddle(k, half_noncentrality * np.exp(2.0 * safe), -(t - mean_q) / a)
-    # the two tilts differ by 2 log s; they may leave the range of R at different roundings of t
+    # the two tilts differ by 2 log s exactly, and far from both means that is the better way to the second one
+    with np.errstate(invalid="ignore"):
+        tilt_q = np.where(np.abs(tilt_p) > 0.5, tilt_p + 2.0 * safe, tilt_q)
+    # they may leave the range of R at different roundings of t
     outside = np.isinf(tilt_p) | np.isinf(tilt_q)
     tilt_p, tilt_q = np.where(outside, np.inf, tilt_p), np.where(outside, np.inf, tilt_q)
     (p_low, p_high), (q_low, q_high) = log_tails(k, b, tilt_p, tilt_q)

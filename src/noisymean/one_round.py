@@ -44,7 +44,10 @@ from noisymean.tradeoff import Gaussian, Identity, RevealedMixture, Subsampled, 
 # How many deviations out of the middle a threshold counts when the roughness of a sum over sizes is judged.
 _DEVIATIONS = 3.0
 LARGEST_ENUMERATION = 20
-# Distinct shifts above which a per-pair mixture is compressed, and the number of Chebyshev nodes for each unit of shift.
+# From this many dimensions on the loss is close enough to normal for the Gauss rule over sizes.
+_NEARLY_NORMAL = 8
+_MOST_GROUPS = 512
+# Distinct shifts above which a per-pair mixture is compressed.
 _MOST_SHIFTS = 4096
 
 
@@ -278,6 +281,11 @@ def batch_shift(mechanism: Expected, step: int, offset: float, extra: int = 0) -
     least_shift = max(unit * (offset + binomial.small_size(count, q)), 1e-300)
     # |dz/dmu| <= 1/s + |z| min(1/(2 spread), 1/mu): docs/numerics.md, "Sums over batch sizes"
     slope = np.exp(-log_scale) + _DEVIATIONS * min(0.5 / scale_spread, 1.0 / least_shift)
+    if dimension < _NEARLY_NORMAL:
+        # the loss is far from normal: bound each group of sizes by its largest shift (the curve falls with it)
+        _, largest, mass, left_out = binomial.grouped(count, q, _MOST_GROUPS)
+        shifts = unit * (offset + largest)
+        return GaussianPairs(dimension, mass, shifts, np.full_like(shifts, log_scale), left_out)
     nodes = binomial.nodes(count, q, roughness=float(slope) * unit * binomial.deviation(count, q))
     return GaussianPairs(
         dimension, nodes.weights, unit * (offset + nodes.sizes), np.full_like(nodes.sizes, log_scale), nodes.slack
@@ -290,12 +298,16 @@ def asgm_given_batch(mechanism: ASGM) -> GaussianPairs:
     least = binomial.small_size(count, q)
     spread = binomial.deviation(count, q)
     slope = (np.sqrt(2.0 * dimension) + 4.0 / sigma) / least**2 + _DEVIATIONS / least
-    nodes = binomial.nodes(count, q, roughness=float(slope) * spread)
-    sizes = nodes.sizes
-    some = sizes > 0.0
-    log_scales = np.where(some, _log_ratio(np.where(some, sizes, 1.0)), 0.0)
-    shifts = np.where(some, 2.0 * sizes / ((sizes + 1.0) * sigma), 1.0 / sigma)
-    return GaussianPairs(dimension, nodes.weights, shifts, log_scales, nodes.slack)
+    if dimension < _NEARLY_NORMAL:
+        # a group of sizes leaks no more than the smallest scale with the largest shift in it
+        smallest, largest, mass, left_out = binomial.grouped(count, q, _MOST_GROUPS)
+    else:
+        nodes = binomial.nodes(count, q, roughness=float(slope) * spread)
+        smallest, largest, mass, left_out = nodes.sizes, nodes.sizes, nodes.weights, nodes.slack
+    some = smallest > 0.0
+    log_scales = np.where(some, _log_ratio(np.where(some, smallest, 1.0)), 0.0)
+    shifts = np.where(some, 2.0 * largest / ((largest + 1.0) * sigma), 1.0 / sigma)
+    return GaussianPairs(dimension, mass, shifts, log_scales, left_out)
 
 
 @final

@@ -110,7 +110,7 @@ class TradeOff(ABC):
                 t = np.minimum(second, _LARGEST_EXPONENT)
                 margin = self.relative_error * (b_less + np.exp(t) * a_less) + self.slack * np.exp(np.minimum(t, 0.0))
             value[inner] = share * b_more + (1.0 - share) * b_less + 2.0 * margin
-        return np.clip(value, 0.0, 1.0)
+        return np.clip(value, 0.0, 1.0 - alpha)
 
     @final
     def _bracket(self, alpha: Array) -> tuple[Array, Array]:
@@ -226,8 +226,8 @@ class TradeOff(ABC):
     def gdp_bounds(self, least_error: float = 1e-6, points: int = 401) -> tuple[float, float]:
         """Least and largest `gdp_mu` at `points` tests whose two errors both exceed `least_error`.
 
-        Between them lies G: no G_mu with mu below the first is violated... by this curve everywhere, and the curve is
-        above G_mu, as far as these tests see, for every mu above the second.
+        As far as these tests see, the curve lies above G_mu for every mu above the second number, and below it for every mu
+        below the first.
         """
         first, last = -ndtri(least_error), ndtri(least_error)
         alpha = log_ndtr(-np.linspace(first, last, points))
@@ -372,11 +372,12 @@ class FiniteOutcomes(TradeOff):
 
     p: Array
     q: Array
+    left_out: float = 0.0
 
     @property
     def slack(self) -> float:
         # every probability is a difference of distribution functions, good to an ulp of 1
-        return 2e-16 * self.p.size
+        return 2e-16 * self.p.size + self.left_out
 
     @cached_property
     def _cumulated(self) -> tuple[Array, Array, Array]:
@@ -403,7 +404,7 @@ class FiniteOutcomes(TradeOff):
         # masses that are off by `slack` in all move the curve by that much along both axes
         alpha = _checked(alpha)
         value = np.interp(alpha - self.slack, *self._polygon, left=1.0) + self.slack
-        return np.clip(np.where(alpha >= 1.0, 0.0, value), 0.0, 1.0)
+        return np.clip(value, 0.0, 1.0 - alpha)
 
     def tails(self, t: Array) -> Tails:
         losses, p, q = self._cumulated

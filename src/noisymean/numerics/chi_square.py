@@ -105,7 +105,7 @@ def _log_small_tails(k: Array, b: Array, tilts: Array) -> Array:
         integrand = ((square - gap) * real + (offset + 2.0) * imag) / (offset * offset + 4.0 * square)
         total = np.sum(integrand, axis=0) * (2.0 * step / np.pi)
         w = np.expm1(-0.5 * tilt)
-        log_peak = -4.0 * b * np.sinh(0.5 * tilt) ** 2 + k * log1pmx(gap)
+        log_peak = -4.0 * b * np.sinh(0.5 * tilt) ** 2 + k * np.where(tilt > 1.0, -(tilt + gap), log1pmx(gap))
         result[row] = log_peak + np.log(np.where(tilt > 0.0, total, -total) + _residue(k, b, w, step, log_peak))
     return np.where(finite, result, -np.inf)
 
