@@ -46,6 +46,8 @@ _WORTHLESS = 16
 _MANY_DIMENSIONS = 64
 # Tails are tabulated down to e^-90.
 _END = 90.0
+# A cell that rounding has emptied is still possible.
+_NEVER = 1e-300
 _LARGE_DOF = 10_000
 # Beyond this many deviations a Gaussian has less than 1e-17 left.
 _REACH = 8.6
@@ -325,7 +327,7 @@ def _product_curve(dimension: int, p: LineMixture, q: LineMixture, log_scale: fl
     nodes = (high - low) / _smooth_step(p, q, low, high, spread)
     if nodes > _WORTHLESS * _MOST_NODES:
         # the loss across is narrower than a thousandth of the line's: the attacker may as well not look
-        return FiniteOutcomes(*_line_cells(p, q, low, high, 8 * _MOST_NODES))
+        return _outcomes(*_line_cells(p, q, low, high, 8 * _MOST_NODES), 0.0)
     across = _tabulated(dimension - 1, log_scale)
     if dimension <= _MANY_DIMENSIONS or nodes > _MOST_NODES:
         p_mass, q_mass = _line_cells(p, q, low, high, _MOST_NODES)
@@ -353,8 +355,7 @@ def _line_cells(p: LineMixture, q: LineMixture, low: float, high: float, count: 
     """P and Q of the cell that x1 falls in."""
     edges = np.concatenate([[-np.inf], np.linspace(low, high, count - 1), [np.inf]])
     p_mass, q_mass = p.weights @ p.cell_masses(edges), q.weights @ q.cell_masses(edges)
-    kept = (p_mass > 1e-290) & (q_mass > 1e-290)
-    return p_mass[kept], q_mass[kept]
+    return np.maximum(p_mass, _NEVER), np.maximum(q_mass, _NEVER)
 
 
 def _cell_curve(dimension: int, p: LineMixture, q: LineMixture, left_out: float) -> TradeOff:
@@ -363,14 +364,19 @@ def _cell_curve(dimension: int, p: LineMixture, q: LineMixture, left_out: float)
     edges = np.concatenate([[-np.inf], _mixture_quantiles(levels, p, q), [np.inf]])
     p_cells, q_cells = p.cell_masses(edges), q.cell_masses(edges)
     if dimension == 1:
-        return FiniteOutcomes(p.weights @ p_cells, q.weights @ q_cells, left_out)
+        return _outcomes(p.weights @ p_cells, q.weights @ q_cells, left_out)
     radii = _radius_quantiles(levels, dimension - 1, np.concatenate([p.scales, q.scales]))
     p_rings, q_rings = (_ring_masses(radii, dimension - 1, m.scales) for m in (p, q))
-    return FiniteOutcomes(
+    return _outcomes(
         ((p_cells * p.weights[:, None]).T @ p_rings).ravel(),
         ((q_cells * q.weights[:, None]).T @ q_rings).ravel(),
         left_out,
     )
+
+
+def _outcomes(p: Array, q: Array, left_out: float) -> FiniteOutcomes:
+    """Cells as outcomes: each mass is a difference of distribution functions, good to an ulp of 1."""
+    return FiniteOutcomes(np.maximum(p, _NEVER), np.maximum(q, _NEVER), left_out + 2e-16 * p.size)
 
 
 def _mixture_quantiles(levels: Array, p: LineMixture, q: LineMixture) -> Array:

@@ -95,7 +95,7 @@ class TradeOff(ABC):
     def upper(self, alpha: ArrayLike) -> Array:
         """A number that is never below f(alpha): the chord between two tests on either side of it, rounded up."""
         alpha = _checked(alpha)
-        value = np.where(alpha >= 1.0, 0.0, 1.0)
+        value = np.where(alpha >= 1.0, 0.0, self._at_zero() + self.relative_error + self.slack)
         inner = (alpha > 0.0) & (alpha < 1.0)
         if inner.any():
             a = alpha[inner]
@@ -185,8 +185,9 @@ class TradeOff(ABC):
             tails = self.tails(at)
             value = float(self._log_delta(at, tails, side)[0])
             low, high = (epsilon, high) if value > goal else (low, epsilon)
-            slope = float(np.exp(np.minimum(epsilon + tails.p_above[0] - value, 700.0)))
-            step = (value - goal) / slope if slope > 0.0 and np.isfinite(value) else np.nan
+            steepness = epsilon + tails.p_above[0] - value if np.isfinite(value) else -np.inf
+            slope = float(np.exp(np.minimum(steepness, _LARGEST_EXPONENT)))
+            step = (value - goal) / slope if slope > 0.0 else np.nan
             if abs(step) <= 1e-13 * epsilon or high - low <= 1e-13 * low:
                 break
             if low > LARGEST_EPSILON:
@@ -376,8 +377,7 @@ class FiniteOutcomes(TradeOff):
 
     @property
     def slack(self) -> float:
-        # every probability is a difference of distribution functions, good to an ulp of 1
-        return 2e-16 * self.p.size + self.left_out
+        return self.left_out
 
     @cached_property
     def _cumulated(self) -> tuple[Array, Array, Array]:
@@ -403,7 +403,8 @@ class FiniteOutcomes(TradeOff):
     def upper(self, alpha: ArrayLike) -> Array:
         # masses that are off by `slack` in all move the curve by that much along both axes
         alpha = _checked(alpha)
-        value = np.interp(alpha - self.slack, *self._polygon, left=1.0) + self.slack
+        value = np.interp(np.maximum(alpha - self.slack, 0.0), *self._polygon) * (1.0 + RELATIVE_ERROR) + self.slack
+        value = np.where(alpha < self.slack, 1.0, value)
         return np.clip(value, 0.0, 1.0 - alpha)
 
     def tails(self, t: Array) -> Tails:
@@ -479,6 +480,10 @@ class Subsampled(TradeOff):
             s = np.where(t > 30.0, far, near)
         s = np.where(t > floor, np.nan_to_num(s, nan=-1e30, neginf=-1e30), -1e30)
         p_above, p_below, q_above, q_below = self.base.tails(s)
+        # even a loss of -inf of the base is log(1 - rate) here
+        everything = t < floor
+        p_above, q_above = np.where(everything, 0.0, p_above), np.where(everything, 0.0, q_above)
+        p_below, q_below = np.where(everything, -np.inf, p_below), np.where(everything, -np.inf, q_below)
         stay, move = floor, np.log(self.rate)
         return Tails(
             p_above,

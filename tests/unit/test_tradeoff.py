@@ -80,7 +80,7 @@ class TestEpsilonDelta:
         # Dong, Roth and Su 2022, Eq. 5; the paper's Eq. 1
         lines = [1.0 - delta - np.exp(epsilon) * alphas, np.exp(-epsilon) * (1.0 - delta - alphas)]
         expected = np.maximum(0.0, np.maximum(*lines))
-        np.testing.assert_allclose(EpsilonDelta(epsilon, delta)(alphas), expected, rtol=0.0, atol=1e-14)
+        np.testing.assert_allclose(EpsilonDelta(epsilon, delta)(alphas), expected, rtol=0.0, atol=1e-10)
 
     def test_its_own_epsilon_and_delta(self) -> None:
         curve = EpsilonDelta(1.25, 0.03)

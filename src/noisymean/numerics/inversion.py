@@ -17,7 +17,7 @@ from noisymean.numerics.logs import Array
 _SCOUTS = np.concatenate([-np.logspace(13, -16, 49), [0.0], np.logspace(-16, 13, 49)])
 _TABLE = 128
 _SECOND_ORDER = 1e-15
-_ROUNDS = 80
+_ROUNDS = 160
 _MARGIN = 50.0
 
 
@@ -88,7 +88,7 @@ def _polish(rising: Callable[[Array], Array], goals: Array, grid: Array, values:
         # overshoot by as much as the step itself once it is small: the next point then closes the bracket from the other side
         small = np.abs(newton) < 1e-3 * width
         guess = t[open_] + np.where(small, 2.0, 1.0) * newton
-        bad = ~np.isfinite(guess) | (guess <= lo) | (guess >= hi) | (round_ % 4 == 3)
+        bad = ~np.isfinite(guess) | (guess <= lo) | (guess >= hi) | (round_ >= 4 and round_ % 2 == 0)
         guess = np.where(bad, middle, guess)
         keep = ~done
         if not keep.any():
