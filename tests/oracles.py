@@ -575,7 +575,7 @@ def least_over_allocations(weights: Sequence[float], curves: Sequence[Callable[[
     Convex in the share given to the first curve, so a bounded search finds the least; never below the true minimum.
     """
     if len(weights) == 1:
-        return float(curves[0](min(max(alpha / weights[0], 0.0), 1.0)))
+        return weights[0] * float(curves[0](min(max(alpha / weights[0], 0.0), 1.0)))
     first, rest = weights[0], sum(weights[1:])
     low, high = max(0.0, (alpha - rest) / first), min(1.0, alpha / first)
 

@@ -26,6 +26,11 @@ def log_integers(low: int, high: int) -> SearchStrategy[int]:
     )
 
 
+def log_scales(least: float = -0.7, most: float = 0.7) -> SearchStrategy[float]:
+    """log s, either sign unless bounded, never closer to 0 than a denominator of 10^7 puts it, but for 0 itself."""
+    return st.floats(least, most).map(lambda v: 0.0 if v == 0.0 else float(np.copysign(max(abs(v), 1e-7), v)))
+
+
 def rates(low: str = "1e-4") -> SearchStrategy[Fraction]:
     """Sampling rates as short decimals, with the ends and their neighbourhoods."""
     inner = st.integers(1, 9_999).map(lambda i: Fraction(i, 10_000))
@@ -74,7 +79,10 @@ def simple_curves() -> SearchStrategy[TradeOff]:
         st.builds(EpsilonDelta, st.floats(0.0, 3.0), st.floats(0.0, 0.5)),
         st.builds(Subsampled, st.floats(0.05, 4.0).map(Gaussian), st.floats(0.01, 0.99)),
         st.builds(
-            gaussian_pair, dimension=st.integers(2, 400), shift=st.floats(0.0, 3.0), log_scale=st.floats(-0.7, 0.7)
+            gaussian_pair,
+            dimension=st.integers(2, 400),
+            shift=st.one_of(st.just(0.0), log_floats(1e-5, 4.0)),
+            log_scale=log_scales(),
         ),
         outcomes().map(lambda pair: FiniteOutcomes(*pair)),
     )

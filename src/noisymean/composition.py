@@ -155,7 +155,7 @@ def _small_tails(cumulants: Cumulants, t: Array, theta: Array, moments: Moments,
     for row, pole in enumerate(_POLES):
         distance = np.abs(theta - pole)
         log_peak = moments.value - (theta - pole) * t
-        total = sums[row] * np.sign(theta - pole) * step / np.pi
+        total = sums[row] * np.where(theta > pole, 1.0, -1.0) * step / np.pi
         turns = 2.0 * np.pi * distance / step
         enclosed = np.abs(at_poles[row] - t) * step < 2.0 * np.pi
         residue = np.exp(np.where(enclosed, -(turns + log_peak), -np.inf)) / (1.0 + np.exp(-turns))

@@ -28,7 +28,9 @@ from noisymean.numerics.logs import Array, log1pmx, x_minus_arctan
 ComplexArray = NDArray[np.complex128]
 
 _DECAY = 40.0
-_MOST_NODES = 1 << 14
+_MOST_NODES = 1 << 17
+_MOST_SCOUTS = 1 << 14
+_FARTHEST = 1e6
 
 
 class SlowDecay(ArithmeticError):
@@ -80,9 +82,13 @@ class Outcomes(Cumulants):
 
     losses: Array
     mass: Array
+    # given where the masses themselves underflow
+    log_mass: Array | None = None
 
     @cached_property
     def _log_mass(self) -> Array:
+        if self.log_mass is not None:
+            return self.log_mass
         with np.errstate(divide="ignore"):
             return np.log(self.mass)
 
@@ -158,7 +164,8 @@ class LineCumulants(Cumulants):
             if count > _MOST_NODES:
                 raise SlowDecay
             x, step = np.linspace(first, last, count + 1, retstep=True)
-            self._cache[key] = Outcomes(np.ravel(self.loss(x)), np.ravel(step * np.exp(self.log_density(x))))
+            log_mass = np.ravel(math.log(step) + self.log_density(x))
+            self._cache[key] = Outcomes(np.ravel(self.loss(x)), np.exp(log_mass), log_mass)
         return self._cache[key]
 
     @cached_property
@@ -166,15 +173,18 @@ class LineCumulants(Cumulants):
         return {}
 
     def _window(self, theta: float) -> tuple[float, float]:
-        """Where p e^(theta l) is within e^-40 of its largest value."""
-        reach = 12.0
+        """Where p e^(theta l) is within e^-40 of its largest value.
+
+        A tilt moves mass by up to |theta| slope, possibly into a second bump there, so that far is always looked at.
+        """
+        reach = 12.0 + 1.2 * abs(theta) * self.slope / self.width
         while True:
-            x = self.centre + self.width * np.linspace(-reach, reach, 257)
+            x = self.centre + self.width * np.linspace(-reach, reach, 1 + 2 * int(min(4.0 * reach, _MOST_SCOUTS)))
             exponent = np.atleast_2d(self.log_density(x) + theta * self.loss(x)).max(axis=0)
             inside = np.flatnonzero(exponent > exponent.max() - _DECAY)
-            if inside[0] > 0 and inside[-1] < x.size - 1:
+            if inside.size and inside[0] > 0 and inside[-1] < x.size - 1:
                 return float(x[inside[0] - 1]), float(x[inside[-1] + 1])
-            if reach > 1e12:
+            if reach > _FARTHEST:
                 raise SlowDecay
             reach *= 2.0
 

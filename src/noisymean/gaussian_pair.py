@@ -131,7 +131,7 @@ def _pair_tails(t: ArrayLike, dimension: int, shift: ArrayLike, log_scale: Array
 def _shift_only(t: Array, shift: Array) -> Tails:
     """s = 1: G_mu, elementwise; mu = 0 is the identity."""
     flat = Identity().tails(t)
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         z, half = t / shift, 0.5 * shift
         bent = (log_ndtr(-z - half), log_ndtr(z + half), log_ndtr(half - z), log_ndtr(z - half))
     return Tails(*(np.where(shift > 0.0, curved, straight) for curved, straight in zip(bent, flat, strict=True)))

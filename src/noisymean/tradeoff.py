@@ -192,9 +192,15 @@ class TradeOff(ABC):
                 break
             if low > LARGEST_EPSILON:
                 return float("inf")
-            epsilon += step
-            if not low < epsilon < high:
-                epsilon = 0.5 * (low + high) if np.isfinite(high) else 2.0 * max(low, 1e-3)
+            if np.isinf(high):
+                # where delta is still near 1 its logarithm is flat and Newton knows no measure
+                epsilon = (
+                    min(epsilon + max(step, 0.0), 4.0 * max(low, 1e-3)) if np.isfinite(step) else 4.0 * max(low, 1e-3)
+                )
+            else:
+                epsilon += step
+                if not low < epsilon < high:
+                    epsilon = float(np.sqrt(low * high)) if high > 4.0 * low > 0.0 else 0.5 * (low + high)
         # the step that was left, and rounding, on the safe side
         margin = 1e-12 * epsilon + (abs(step) if np.isfinite(step) else high - low)
         return {Side.BELOW: max(0.0, epsilon - margin), Side.NEAREST: epsilon, Side.ABOVE: epsilon + margin}[side]
@@ -311,7 +317,8 @@ class Gaussian(TradeOff):
         t = np.asarray(t, dtype=np.float64)
         if self.mu == 0.0:
             return Identity().tails(t)
-        z = t / self.mu
+        with np.errstate(over="ignore"):
+            z = t / self.mu
         half = 0.5 * self.mu
         return Tails(log_ndtr(-z - half), log_ndtr(z + half), log_ndtr(half - z), log_ndtr(z - half))
 

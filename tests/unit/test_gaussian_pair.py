@@ -142,6 +142,15 @@ def test_scale_close_to_one_approaches_it() -> None:
     np.testing.assert_allclose(near, Gaussian(0.9)(alpha), atol=1e-10)
 
 
+@pytest.mark.parametrize("log_scale", [1e-6, 1e-9, 1e-12])
+@pytest.mark.parametrize("shift", [0.0, 1.0])
+def test_either_side_of_one(log_scale: float, shift: float) -> None:
+    # to first order in log s a pair and its mirror image differ by nothing but the direction
+    alpha = np.array([0.1, 0.25, 0.5])
+    wider, narrower = (gaussian_pair(20, shift, log_scale=sign * log_scale) for sign in (1.0, -1.0))
+    np.testing.assert_allclose(wider(alpha), narrower.inverse()(alpha), rtol=0.0, atol=10.0 * log_scale)
+
+
 def test_no_dimension_is_the_identity() -> None:
     assert isinstance(gaussian_pair(0, 0.0, 0.5), Identity)
 

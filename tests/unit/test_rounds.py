@@ -1,0 +1,289 @@
+"""rounds: two engines that must agree, counts, orders, directions, and chains of two links."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import mpmath
+import numpy as np
+import pytest
+
+import many_rounds_oracles as reference
+import noisymean as nm
+import oracles
+from noisymean.cumulants import GaussianPairCumulants, SlowDecay
+from noisymean.gaussian_pair import gaussian_pair
+from noisymean.many_rounds import (
+    ceiling_clt_rounds,
+    ceiling_rounds,
+    claimed_rounds,
+    guarantee_rounds,
+    leakage_rounds,
+    sgm_cumulants,
+    transparent_rounds,
+)
+from noisymean.pld.compose import GridComposition
+from noisymean.rounds import Chain, Loss, Rounds
+from noisymean.tradeoff import Gaussian, Identity, Side, Subsampled
+
+SIDES = (Side.BELOW, Side.ABOVE)
+
+
+def sgm(rate: float, sigma: float) -> Loss:
+    return Loss(lambda: Subsampled(Gaussian(1.0 / sigma), rate), sgm_cumulants(rate, sigma))
+
+
+def gaussian(mu: float) -> Loss:
+    return Loss(lambda: Gaussian(mu), GaussianPairCumulants(1.0, np.ones(1), np.array([mu]), 0.0))
+
+
+def pair(dimension: int, shift: float, step: int) -> Loss:
+    log_scale = -float(np.log1p(1.0 / step))
+    return Loss(
+        lambda: gaussian_pair(dimension, shift, log_scale=log_scale),
+        GaussianPairCumulants(float(dimension), np.ones(1), np.array([shift]), log_scale),
+    )
+
+
+def bracket(rounds: Rounds | GridComposition, delta: float) -> tuple[float, float]:
+    low, high = (rounds.epsilon(delta, side) for side in SIDES)
+    assert low <= high
+    return low, high
+
+
+def first_pair(kind: Callable[..., object], count: int, dimension: int, rate: float, sigma: float, steps: int) -> Rounds:
+    mechanism = kind(dataset_size=count, dimension=dimension, sample_rate=rate, noise_multiplier=sigma)
+    return leakage_rounds(mechanism, steps)[0][1]  # type: ignore[arg-type]
+
+
+def guarantee_of(kind: Callable[..., object], count: int, dimension: int, rate: float, sigma: float, steps: int) -> Rounds:
+    mechanism = kind(dataset_size=count, dimension=dimension, sample_rate=rate, noise_multiplier=sigma)
+    return transparent_rounds(mechanism, steps)  # type: ignore[arg-type]
+
+
+ENGINES = {
+    "sgm A": (Rounds(((1_000, sgm(0.01, 1.0)),)), 1e-5),
+    "sgm B": (Rounds(((200, sgm(0.005, 10.0)),)), 1e-5),
+    "sgm C": (Rounds(((10_000, sgm(0.01, 0.8)),)), 1e-5),
+    "sgm, large rate": (Rounds(((60, sgm(0.5, 1.0)),)), 1e-7),
+    "sgm, rate near 1": (Rounds(((40, sgm(0.95, 3.0)),)), 1e-4),
+    "sgm, small delta": (Rounds(((300, sgm(0.05, 2.0)),)), 1e-12),
+    "sgm, large delta": (Rounds(((300, sgm(0.05, 2.0)),)), 1e-2),
+    "gaussian": (Rounds(((25, gaussian(0.2)),)), 1e-6),
+    "pair": (Rounds(((30, pair(50, 0.1, 200)),)), 1e-5),
+    "unlike": (Rounds(((100, sgm(0.02, 1.0)), (10, pair(9, 0.1, 80)), (5, gaussian(0.1)))), 1e-5),
+    "easgm pair": (first_pair(nm.EASGM, 500, 900, 0.05, 1.5, 100), 1e-5),
+    "feasgm pair": (first_pair(nm.FEASGM, 399, 60, 0.05, 2.0, 100), 1e-5),
+    "easgm transparent": (guarantee_of(nm.EASGM, 100, 200, 0.1, 2.0, 60), 1e-5),
+    "asgm pair, sizes": (first_pair(nm.ASGM, 2_000, 50, 0.2, 4.0, 60), 1e-5),
+}
+
+
+@pytest.mark.parametrize("reverse", [False, True], ids=["forward", "reverse"])
+@pytest.mark.parametrize("name", ENGINES)
+def test_the_contour_lies_inside_the_bracket_of_the_grid(name: str, reverse: bool) -> None:
+    """Two engines that share nothing but the one-round loss: a contour integral of K, and masses added up by FFT."""
+    rounds, delta = ENGINES[name]
+    rounds = rounds.inverse() if reverse else rounds
+    exact = rounds.tradeoff()
+    grid = GridComposition(tuple((count, loss.curve()) for count, loss in rounds.parts), 1 << (16 if name == "sgm C" else 14))
+    low, high = bracket(grid.inverse() if reverse else grid, delta)
+    with np.errstate(all="ignore"):
+        value = exact.epsilon(delta)
+    assert low <= value * (1.0 + 1e-9)
+    assert value * (1.0 - 1e-9) <= high
+    # and the grid is no empty promise
+    assert high - low < 0.05 * high
+
+
+def test_the_engine_that_converges_is_used() -> None:
+    """Three rounds of a loss with a floor decay too slowly for the contour: the grid takes over, silently."""
+    few, many = Rounds(((3, sgm(0.3, 0.5)),)), Rounds(((300, sgm(0.3, 0.5)),))
+    with pytest.raises(SlowDecay):
+        few.tradeoff().tails(np.array([1.0]))
+    low, high = bracket(few, 1e-5)
+    assert 0.0 < high - low < 1e-3 * high
+    low, high = bracket(many, 1e-5)
+    assert 0.0 < high - low < 1e-9 * high
+
+
+def test_one_round_is_the_one_round_curve() -> None:
+    curve = Subsampled(Gaussian(1.0), 0.2)
+    rounds = Rounds(((1, sgm(0.2, 1.0)),))
+    assert rounds.epsilon(1e-4, Side.ABOVE) == curve.epsilon(1e-4, Side.ABOVE)
+    assert rounds.inverse().epsilon(1e-4, Side.ABOVE) == curve.inverse().epsilon(1e-4, Side.ABOVE)
+    # a count of zero is no round
+    assert Rounds(((0, gaussian(9.0)), (1, sgm(0.2, 1.0)))).epsilon(1e-4, Side.ABOVE) == rounds.epsilon(1e-4, Side.ABOVE)
+
+
+@pytest.mark.parametrize(("rate", "sigma", "epsilon"), [(0.3, 1.0, 0.7), (0.05, 2.0, 0.05), (0.9, 1.5, 1.0)])
+def test_two_rounds_by_quadrature(rate: float, sigma: float, epsilon: float) -> None:
+    forward, backward = reference.two_subsampled_rounds(rate, sigma, epsilon)
+    rounds = Rounds(((2, sgm(rate, sigma)),))
+    for direction, exact in ((rounds, float(forward)), (rounds.inverse(), float(backward))):
+        low, high = (math.exp(direction.log_delta(epsilon, side)) for side in SIDES)
+        assert low <= exact * (1.0 + 1e-9)
+        assert exact * (1.0 - 1e-9) <= high
+        assert low > 0.98 * exact - 1e-9
+        assert high < 1.02 * exact + 1e-9
+
+
+LOSSES = {"sgm": sgm(0.05, 1.5), "gaussian": gaussian(0.1), "pair": pair(30, 0.1, 150)}
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_counts_compose(name: str) -> None:
+    loss = LOSSES[name]
+    single = bracket(Rounds(((120, loss),)), 1e-5)
+    for parts in (((50, loss), (70, loss)), ((1, loss), (119, loss)), ((40, loss),) * 3):
+        assert bracket(Rounds(parts), 1e-5) == pytest.approx(single, rel=1e-9)
+
+
+def test_any_order() -> None:
+    parts = [(100, sgm(0.05, 1.5)), (20, gaussian(0.1)), (10, pair(30, 0.1, 150))]
+    answers = [
+        [direction.epsilon(1e-5, side) for direction in (rounds, rounds.inverse()) for side in SIDES]
+        for rounds in (Rounds(order) for order in reference.in_every_order(parts))  # type: ignore[arg-type]
+    ]
+    for answer in answers[1:]:
+        assert answer == pytest.approx(answers[0], rel=1e-10)
+
+
+def test_directions() -> None:
+    rounds = Rounds(((100, sgm(0.05, 1.5)), (10, pair(30, 0.1, 150))))
+    twice = rounds.inverse().inverse()
+    for delta in (1e-3, 1e-8):
+        for side in SIDES:
+            assert twice.epsilon(delta, side) == rounds.epsilon(delta, side)
+            assert twice.log_delta(1.0, side) == rounds.log_delta(1.0, side)
+    assert rounds.inverse().epsilon(1e-5, Side.ABOVE) != rounds.epsilon(1e-5, Side.ABOVE)
+
+
+def test_a_swapped_pair_is_the_inverse() -> None:
+    """N(0, s^2 I) against N(m, I) is, in units of s, N(0, I) against N(m/s, I/s^2): the pair written the other way round."""
+    n, shift, scale, count = 40, 0.2, 0.98, 50
+    forward = Rounds(((count, pair_of(n, shift, scale)),))
+    swapped = Rounds(((count, pair_of(n, shift / scale, 1.0 / scale)),))
+    for delta in (1e-2, 1e-5, 1e-10):
+        assert bracket(forward.inverse(), delta) == pytest.approx(bracket(swapped, delta), rel=1e-9)
+        assert bracket(forward, delta) == pytest.approx(bracket(swapped.inverse(), delta), rel=1e-9)
+
+
+def pair_of(dimension: int, shift: float, scale: float) -> Loss:
+    return Loss(
+        lambda: gaussian_pair(dimension, shift, scale),
+        GaussianPairCumulants(float(dimension), np.ones(1), np.array([shift]), math.log(scale)),
+    )
+
+
+class TestChain:
+    @pytest.mark.parametrize(("first", "second"), [(0.5, 0.7), (0.05, 2.0), (2.0, 0.05), (1e-6, 1.0)])
+    def test_is_above_the_truth(self, first: float, second: float) -> None:
+        """Shifts on one line add up: the truth is G of the sum."""
+        chain = Chain(Rounds(((1, gaussian(first)),)), Rounds(((1, gaussian(second)),)))
+        for delta in (1e-2, 1e-5, 1e-10):
+            exact = Gaussian(first + second).epsilon(delta)
+            assert exact <= chain.epsilon(delta, Side.ABOVE)
+            assert exact <= chain.inverse().epsilon(delta, Side.ABOVE)
+        for epsilon in (0.1, 1.0, 4.0):
+            exact = float(Gaussian(first + second).log_delta(epsilon))
+            assert exact <= chain.log_delta(epsilon, Side.ABOVE)
+
+    def test_is_close_where_one_link_is_nothing(self) -> None:
+        nothing = Rounds(((1, Loss(Identity, None)),))
+        link = Rounds(((1, gaussian(1.0)),))
+        exact = Gaussian(1.0).epsilon(1e-5)
+        for chain in (Chain(nothing, link), Chain(nothing, link).inverse()):
+            assert exact <= chain.epsilon(1e-5, Side.ABOVE) < exact * 1.01
+
+    @pytest.mark.parametrize("mu", [20.0, 36.0, 38.0, 45.0, 60.0])
+    def test_a_second_link_of_any_size(self, mu: float) -> None:
+        """e^-epsilon underflows beyond 700; the bound must stay at or above its own definition, or be infinite."""
+        allowed = []
+        for share in (0.05, 0.3, 0.7, 0.95):
+            second = gaussian_epsilon(mu, math.log(share * 1e-5))
+            # what is left for the first link, in logarithms
+            allowed.append(second + gaussian_epsilon(1.0, math.log1p(-share) + math.log(1e-5) - second))
+        chain = Chain(Bisected(1.0), Bisected(mu))
+        assert chain.epsilon(1e-5, Side.ABOVE) >= min(allowed) * (1.0 - 1e-9)
+
+
+@dataclass(frozen=True)
+class Bisected:
+    """G_mu, its epsilon by bisection: slow, and right for every mu."""
+
+    mu: float
+
+    def epsilon(self, delta: float, side: Side) -> float:
+        return gaussian_epsilon(self.mu, math.log(delta))
+
+    def log_delta(self, epsilon: float, side: Side) -> float:
+        return float(Gaussian(self.mu).log_delta(epsilon))
+
+    def inverse(self) -> Bisected:
+        return self
+
+
+def gaussian_epsilon(mu: float, log_delta: float) -> float:
+    """epsilon of G_mu at e^log_delta, however small: bisection on the logarithm."""
+    low, high = 0.0, 1e7
+    for _ in range(200):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if float(Gaussian(mu).log_delta(middle)) > log_delta else (low, middle)
+    return high
+
+
+@pytest.mark.parametrize("mu", [0.01, 1.0, 10.0, 20.0, 36.0, 60.0, 300.0])
+@pytest.mark.parametrize("delta", [1e-2, 1e-5, 1e-12])
+def test_epsilon_of_a_large_loss(mu: float, delta: float) -> None:
+    """Where delta(0) is 1 to the last digit its slope there is 0: the search must not run away."""
+    exact = gaussian_epsilon(mu, math.log(delta))
+    low, high = bracket(Rounds(((1, gaussian(mu)),)), delta)
+    assert low <= exact * (1.0 + 1e-12)
+    assert exact * (1.0 - 1e-12) <= high
+    assert high - low <= 1e-9 * high
+    low, high = bracket(Rounds(((4, gaussian(mu / 2.0)),)), delta)
+    assert low <= exact * (1.0 + 1e-9)
+    assert exact * (1.0 - 1e-9) <= high
+    assert high - low <= 1e-6 * high
+
+
+class TestByName:
+    """The functions of many_rounds, where a closed form or an order is known."""
+
+    MECHANISM = nm.FEASGM(dataset_size=140_199, dimension=26_010, sample_rate=0.005, noise_multiplier=10.0)
+
+    def test_ceiling_is_closed(self) -> None:
+        rounds = ceiling_rounds(self.MECHANISM, 200)
+        assert rounds is not None
+        exact = gaussian_pair(26_009 * 200, 0.0, log_scale=-float(np.log1p(1.0 / 700)))
+        assert rounds.epsilon(1e-5, Side.NEAREST) == pytest.approx(exact.epsilon(1e-5), rel=1e-9)
+
+    def test_central_limit(self) -> None:
+        """An estimate of the symmetrised pair over T (n-1) coordinates: above the ceiling itself, with the mu of its moments."""
+        rounds, limit = ceiling_rounds(self.MECHANISM, 200), ceiling_clt_rounds(self.MECHANISM, 200)
+        assert rounds is not None
+        assert limit is not None
+        alpha = np.array([0.01, 0.1, 0.3])
+        assert np.all(limit(alpha) >= rounds.tradeoff()(alpha))
+        kl, kappa2, _ = oracles.functionals_of_symmetrised(700)
+        exact = 2 * kl * mpmath.sqrt(200 * 26_009) / mpmath.sqrt(kappa2 - kl**2)
+        assert limit.mu == pytest.approx(float(exact), rel=1e-9)
+
+    def test_no_ceiling_where_the_denominator_stays(self) -> None:
+        still = nm.FEASGM(dataset_size=140_200, dimension=26_010, sample_rate=0.005, noise_multiplier=10.0)
+        assert ceiling_rounds(still, 200) is None
+        assert ceiling_clt_rounds(still, 200) is None
+        assert transparent_rounds(still, 200).epsilon(1e-5, Side.ABOVE) == pytest.approx(
+            claimed_rounds(still, 200).epsilon(1e-5, Side.ABOVE), rel=1e-4
+        )
+
+    def test_transparency_costs(self) -> None:
+        """The paper's composed guarantee is sound, so never below what leaks; the best proof is no worse than it."""
+        small = nm.EASGM(dataset_size=200, dimension=100, sample_rate=0.1, noise_multiplier=3.0)
+        transparent = transparent_rounds(small, 50)
+        best = min(proof.epsilon(1e-5, Side.ABOVE) for proof in guarantee_rounds(small, 50))
+        leaked = max(rounds.epsilon(1e-5, Side.BELOW) for _, rounds in leakage_rounds(small, 50))
+        assert leaked <= best <= transparent.epsilon(1e-5, Side.ABOVE)
