@@ -228,6 +228,8 @@ class Bisected:
 
 def gaussian_epsilon(mu: float, log_delta: float) -> float:
     """epsilon of G_mu at e^log_delta, however small: bisection on the logarithm."""
+    if float(Gaussian(mu).log_delta(0.0)) <= log_delta:
+        return 0.0
     low, high = 0.0, 1e7
     for _ in range(200):
         middle = 0.5 * (low + high)

@@ -1,0 +1,36 @@
+"""Print rows and keep them: results/NAME.json for programs, results/NAME.md for people."""
+
+from __future__ import annotations
+
+import json
+import platform
+import time
+from collections.abc import Callable, Sequence
+from datetime import date
+from pathlib import Path
+
+RESULTS = Path(__file__).parent / "results"
+
+
+def seconds(work: Callable[[], object], repeats: int = 3) -> float:
+    """The least of a few runs, after one to warm up."""
+    work()
+    best = float("inf")
+    for _ in range(repeats):
+        start = time.perf_counter()
+        work()
+        best = min(best, time.perf_counter() - start)
+    return best
+
+
+def publish(name: str, title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """The table on standard output and in both files, with machine and date."""
+    where = f"{platform.machine()}, Python {platform.python_version()}, {date.today().isoformat()}"
+    lines = [f"# {title}", "", where, "", "| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
+    lines += ["| " + " | ".join(row) + " |" for row in rows]
+    text = "\n".join(lines) + "\n"
+    RESULTS.mkdir(exist_ok=True)
+    (RESULTS / f"{name}.md").write_text(text, encoding="utf-8")
+    records = [dict(zip(header, row, strict=True)) for row in rows]
+    (RESULTS / f"{name}.json").write_text(json.dumps({"where": where, "rows": records}, indent=1), encoding="utf-8")
+    print(text)
