@@ -93,8 +93,8 @@ def gradient_sets(most: int = 4, dimension: int | None = None) -> SearchStrategy
 
     def rows(shape: tuple[int, int]) -> SearchStrategy[np.ndarray]:
         count, size = shape
-        entries = st.lists(st.floats(-1.0, 1.0), min_size=count * size, max_size=count * size)
-        return entries.map(lambda values: clipped(np.array(values).reshape(count, size)))
+        entries = st.lists(st.integers(-100, 100), min_size=count * size, max_size=count * size)
+        return entries.map(lambda values: clipped(np.array(values).reshape(count, size) / 100.0))
 
     columns = st.just(dimension) if dimension else st.integers(1, 5)
     return st.tuples(st.integers(2, most + 1), columns).flatmap(rows)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import mpmath
-from mpmath import mp, mpf
+from mpmath import mp
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 

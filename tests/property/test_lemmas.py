@@ -217,7 +217,10 @@ class TestCurvesInGeneral:
         np.testing.assert_allclose(least(alpha), least.inverse()(alpha), rtol=0.0, atol=1e-7)
 
     @given(
-        dimension=st.integers(2, 50), shift=st.floats(0.0, 2.0), log_scale=strategies.log_scales(-0.5, 0.5), count=st.integers(1, 9)
+        dimension=st.integers(2, 50),
+        shift=st.floats(0.0, 2.0),
+        log_scale=strategies.log_scales(-0.5, 0.5),
+        count=st.integers(1, 9),
     )
     def test_power_is_repetition(self, dimension: int, shift: float, log_scale: float, count: int) -> None:
         """delta of a product is at least that of a part, and the power of a pair is the pair of vectors laid end to end."""

@@ -42,8 +42,10 @@ class TestAgainstTheExactCurve:
     """In one dimension the exact T(M(D), M(D')) is a quadrature; cells make it at most too large."""
 
     @pytest.mark.parametrize("kind", KINDS)
-    @settings(max_examples=60)
-    @given(gradients=strategies.gradient_sets(dimension=1), rate=strategies.rates(), sigma=strategies.log_floats(0.2, 20.0))
+    @settings(max_examples=25)
+    @given(
+        gradients=strategies.gradient_sets(dimension=1), rate=strategies.rates(), sigma=strategies.log_floats(0.2, 20.0)
+    )
     @example(gradients=np.array([[1.0], [-1.0]]), rate=Fraction(1), sigma=1.0)
     @example(gradients=np.array([[0.0], [1.0]]), rate=Fraction(1, 2), sigma=0.2)
     @example(gradients=np.array([[1.0], [1.0], [1.0], [-1.0]]), rate=Fraction(999, 1000), sigma=5.0)
@@ -79,7 +81,7 @@ class TestAgainstTheExactCurve:
             assert (bound.lower(INNER[4:]) <= exact + 2e-4).all()
 
     @pytest.mark.parametrize("kind", KINDS)
-    @settings(max_examples=25)
+    @settings(max_examples=15)
     @given(gradients=strategies.gradient_sets(), rate=strategies.rates(), sigma=strategies.log_floats(0.2, 20.0))
     def test_given_gradients_are_at_least_as_private_as_the_worst(
         self, kind: Any, gradients: np.ndarray, rate: Fraction, sigma: float
@@ -95,7 +97,7 @@ class TestAgainstTheExactCurve:
 
 class TestAgainstOneAnother:
     @pytest.mark.parametrize("kind", KINDS)
-    @settings(max_examples=40)
+    @settings(max_examples=25)
     @given(data=st.data(), alpha=strategies.alpha_lists())
     def test_order_of_the_curves(self, kind: Any, data: st.DataObject, alpha: np.ndarray) -> None:
         mechanism = data.draw(strategies.mechanisms(kind))
@@ -111,7 +113,9 @@ class TestAgainstOneAnother:
             assert (curves.ceiling[defined] <= curves.ceiling_clt[defined] + 1e-11).all()
 
     @pytest.mark.parametrize("kind", [nm.EASGM, nm.ASGM])
-    @pytest.mark.parametrize(("size", "dimension"), [(1, 10_000), (4, 2_000), (99, 50_000), (999, 10**6), (59_999, 10**8)])
+    @pytest.mark.parametrize(
+        ("size", "dimension"), [(1, 10_000), (4, 2_000), (99, 50_000), (999, 10**6), (59_999, 10**8)]
+    )
     def test_the_central_limit_is_above_the_ceiling_it_estimates(self, kind: Any, size: int, dimension: int) -> None:
         mechanism = kind(dataset_size=size, dimension=dimension, sample_rate=0.7, noise_multiplier=10.0)
         curves = nm.curve(mechanism, points=201)
@@ -121,12 +125,13 @@ class TestAgainstOneAnother:
         assert defined.sum() > 50
         assert (curves.ceiling[defined] <= curves.ceiling_clt[defined] + 1e-11).all()
 
-    @settings(max_examples=120)
+    @settings(max_examples=60)
     @given(
         size=st.one_of(st.integers(0, 4), strategies.log_integers(5, 5_000)),
         dimension=strategies.log_integers(1, 10**6),
         rate=st.one_of(
-            strategies.rates(), st.sampled_from([Fraction(1, 10**6), Fraction(999_999, 10**6), Fraction(1), Fraction(1, 2)])
+            strategies.rates(),
+            st.sampled_from([Fraction(1, 10**6), Fraction(999_999, 10**6), Fraction(1), Fraction(1, 2)]),
         ),
         sigma=strategies.log_floats(0.05, 200.0),
         alpha=strategies.alpha_lists(),
@@ -142,7 +147,7 @@ class TestAgainstOneAnother:
         sound = size_revealed(size, mechanism.q, sigma).lower(alpha)
         assert (sound <= nm.leakage(mechanism).upper(alpha)).all()
 
-    @settings(max_examples=30)
+    @settings(max_examples=12)
     @given(
         size=strategies.log_integers(1, 5_000),
         few=strategies.log_integers(1, 10**4),

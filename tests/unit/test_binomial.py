@@ -25,7 +25,17 @@ def exact_pmf(size: int, count: int, rate: float) -> mpf:
 
 @pytest.mark.parametrize(
     ("count", "rate"),
-    [(1, 0.3), (2, 0.9), (7, 0.5), (31, 1e-3), (1000, 0.7), (59_999, 0.005), (10**6, 0.999), (10**9, 1e-3), (10**9, 0.5)],
+    [
+        (1, 0.3),
+        (2, 0.9),
+        (7, 0.5),
+        (31, 1e-3),
+        (1000, 0.7),
+        (59_999, 0.005),
+        (10**6, 0.999),
+        (10**9, 1e-3),
+        (10**9, 0.5),
+    ],
 )
 def test_pmf(count: int, rate: float) -> None:
     mean, deviation = count * rate, np.sqrt(count * rate * (1.0 - rate))

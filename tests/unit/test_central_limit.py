@@ -65,7 +65,7 @@ def test_the_value_is_the_formula() -> None:
 
 def test_gamma_falls_and_mu_rises_with_the_dimension() -> None:
     limits = [central_limit(99, copies) for copies in (10, 1_000, 100_000)]
-    assert sorted((limit.mu for limit in limits)) == [limit.mu for limit in limits]
+    assert sorted(limit.mu for limit in limits) == [limit.mu for limit in limits]
     assert sorted((limit.gamma for limit in limits), reverse=True) == [limit.gamma for limit in limits]
     # both by the square root of the number of copies
     assert limits[1].mu / limits[0].mu == pytest.approx(10.0, rel=1e-12)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from test_cli import refusal, run, strictly_parsed
 
 import noisymean as nm
 from noisymean.cli.account import steps_of
-from test_cli import refusal, run, strictly_parsed
 
 SGM = ("--mechanism", "sgm", "--sample-rate", "0.01", "--noise-multiplier", "1")
 FLOOR = ("--mechanism", "feasgm", "--sample-rate", "0.005", "--dimension", "26010", "--noise-multiplier", "10")

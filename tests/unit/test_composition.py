@@ -68,7 +68,9 @@ class TestGaussianPair:
             moments = scaled(dimension, shift, log_scale).moments(np.array([0.0, 1.0]))
             low, high = rounds * moments.mean
             spread = np.sqrt(rounds * moments.variance.max())
-            t = np.concatenate([low + spread * np.array([-8.0, -2.0, 0.0, 1.0]), high + spread * np.array([0.0, 1.0, 3.0])])
+            t = np.concatenate(
+                [low + spread * np.array([-8.0, -2.0, 0.0, 1.0]), high + spread * np.array([0.0, 1.0, 3.0])]
+            )
             assert_same_tails(Composed(Sum(((rounds, scaled(dimension, shift, log_scale)),))), exact, t)
 
     def test_tails_of_1e_200(self) -> None:

@@ -8,7 +8,6 @@ import shlex
 from pathlib import Path
 
 import pytest
-
 from test_cli import run
 
 ROOT = Path(__file__).parents[2]

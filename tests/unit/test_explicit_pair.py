@@ -93,7 +93,9 @@ def test_products_with_many_dimensions(kind: Any, size: int, dimension: int, rat
 
 
 @pytest.mark.parametrize("dimension", [2, 3, 4, 5, 6, 10, 33, 64])
-@pytest.mark.parametrize(("kind", "size", "rate", "sigma"), [(nm.EASGM, 1, 0.5, 1.0), (nm.EASGM, 4, 0.7, 2.0), (nm.FEASGM, 7, 0.5, 0.5)])
+@pytest.mark.parametrize(
+    ("kind", "size", "rate", "sigma"), [(nm.EASGM, 1, 0.5, 1.0), (nm.EASGM, 4, 0.7, 2.0), (nm.FEASGM, 7, 0.5, 0.5)]
+)
 def test_products_with_few_dimensions(kind: Any, size: int, dimension: int, rate: float, sigma: float) -> None:
     mechanism = kind(dataset_size=size, dimension=dimension, sample_rate=rate, noise_multiplier=sigma)
     for pair in explicit_pairs(mechanism):
@@ -105,7 +107,9 @@ def test_products_with_few_dimensions(kind: Any, size: int, dimension: int, rate
         assert (upper <= beta[kept] + CELLS).all(), pair.description
 
 
-@pytest.mark.parametrize(("size", "dimension", "rate", "sigma"), [(4, 20, 0.7, 2.0), (2, 3, 0.5, 1.0), (10, 200, 0.5, 5.0)])
+@pytest.mark.parametrize(
+    ("size", "dimension", "rate", "sigma"), [(4, 20, 0.7, 2.0), (2, 3, 0.5, 1.0), (10, 200, 0.5, 5.0)]
+)
 def test_asgm_in_the_plane(size: int, dimension: int, rate: float, sigma: float) -> None:
     mechanism = nm.ASGM(dataset_size=size, dimension=dimension, sample_rate=rate, noise_multiplier=sigma)
     for pair in explicit_pairs(mechanism):

@@ -111,7 +111,9 @@ def test_few_dimensions_at_small_alpha(dimension: int, alpha: float, step: int) 
     assert mpf(float(curve.lower(alpha))) <= beta <= mpf(float(curve.upper(alpha)))
 
 
-@pytest.mark.parametrize(("dimension", "shift", "log_scale"), [(10**12, 1.0, -1e-6), (10**12, 0.0, -2e-6), (10**6, 1e-6, -1e-9)])
+@pytest.mark.parametrize(
+    ("dimension", "shift", "log_scale"), [(10**12, 1.0, -1e-6), (10**12, 0.0, -2e-6), (10**6, 1e-6, -1e-9)]
+)
 def test_extremes_are_finite_monotone_and_convex(dimension: int, shift: float, log_scale: float) -> None:
     alpha = np.linspace(0.0, 1.0, 401)
     values = gaussian_pair(dimension, shift, log_scale=log_scale)(alpha)

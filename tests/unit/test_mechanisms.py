@@ -15,7 +15,17 @@ from noisymean.mechanisms import denominator_step, exact_rate, with_public_size
 KINDS = (nm.EASGM, nm.ASGM, nm.FEASGM)
 GOOD: dict[str, Any] = {"dataset_size": 10, "dimension": 5, "sample_rate": 0.5, "noise_multiplier": 1.0}
 
-SAME_RATE = [0.005, "0.005", "1/200", " 5e-3 ", "0.5/100", "2/400", Decimal("0.005"), Fraction(1, 200), np.float64(0.005)]
+SAME_RATE = [
+    0.005,
+    "0.005",
+    "1/200",
+    " 5e-3 ",
+    "0.5/100",
+    "2/400",
+    Decimal("0.005"),
+    Fraction(1, 200),
+    np.float64(0.005),
+]
 
 
 class TestTheRate:
@@ -24,7 +34,9 @@ class TestTheRate:
         assert exact_rate(written) == Fraction(1, 200)
         assert nm.FEASGM(**{**GOOD, "sample_rate": written}).rate == Fraction(1, 200)
 
-    @pytest.mark.parametrize("written", [1, 1.0, "1", "1.0", "7/7", Fraction(1), Decimal(1), np.int64(1), np.float64(1.0)])
+    @pytest.mark.parametrize(
+        "written", [1, 1.0, "1", "1.0", "7/7", Fraction(1), Decimal(1), np.int64(1), np.float64(1.0)]
+    )
     def test_one(self, written: Any) -> None:
         assert exact_rate(written) == 1
 
@@ -34,7 +46,24 @@ class TestTheRate:
 
     @pytest.mark.parametrize(
         "written",
-        [0, 0.0, -0.1, 1.0000001, "0", "2", "-1/3", "4/3", "1/0", "a", "", "1/2/3", "nan", "inf", float("nan"), float("inf")]
+        [
+            0,
+            0.0,
+            -0.1,
+            1.0000001,
+            "0",
+            "2",
+            "-1/3",
+            "4/3",
+            "1/0",
+            "a",
+            "",
+            "1/2/3",
+            "nan",
+            "inf",
+            float("nan"),
+            float("inf"),
+        ]
         + [None, [0.1], {}, 1j, Decimal("NaN"), Decimal("Infinity"), Fraction(3, 2)],
         ids=repr,
     )

@@ -48,7 +48,10 @@ class TestCheckPoint:
         # (1-q) Id + q f with f the mixture over sizes of T(N(0,I), N(2k/((k+1) sigma), (k/(k+1))^2 I)), k = 0 being G_{1/sigma}
         parts = oracles.averaged_components(4, Fraction(7, 10), 2)
         t = mpmath.findroot(
-            lambda v: oracles.mixture_point(20, parts, v).alpha - mpf("0.5"), (mpf(-1), mpf("-0.5")), solver="anderson", tol=1e-30
+            lambda v: oracles.mixture_point(20, parts, v).alpha - mpf("0.5"),
+            (mpf(-1), mpf("-0.5")),
+            solver="anderson",
+            tol=1e-30,
         )
         exact = mpf("0.15") + mpf("0.7") * oracles.mixture_point(20, parts, t).beta
         assert float(exact) == pytest.approx(0.155, abs=5e-4)
@@ -75,10 +78,19 @@ class TestClaimed:
 class TestGuarantee:
     @pytest.mark.parametrize(
         ("size", "dimension", "rate", "sigma"),
-        [(1, 1, "1/2", 1), (2, 3, "9/10", 2), (4, 20, "7/10", 2), (10, 100, "1/10", 1), (5, 1_000, "1/3", 10), (3, 2, "1", 1)],
+        [
+            (1, 1, "1/2", 1),
+            (2, 3, "9/10", 2),
+            (4, 20, "7/10", 2),
+            (10, 100, "1/10", 1),
+            (5, 1_000, "1/3", 10),
+            (3, 2, "1", 1),
+        ],
     )
     @pytest.mark.parametrize("kind", [nm.EASGM, nm.ASGM])
-    def test_against_the_theorem_batch_by_batch(self, kind: Any, size: int, dimension: int, rate: str, sigma: int) -> None:
+    def test_against_the_theorem_batch_by_batch(
+        self, kind: Any, size: int, dimension: int, rate: str, sigma: int
+    ) -> None:
         """Every one of the 2^N batches, as the paper writes it: no collapse to sizes, 50 digits."""
         q = mpf(Fraction(rate).numerator) / Fraction(rate).denominator
         parts = []
@@ -197,7 +209,9 @@ class TestPerPair:
                 parts.append(oracles.Component(q * weight, shift, mpf(k) / (k + 1) if k else mpf(1)))
             else:
                 scale = mpf(step) / (step + 1)
-                parts.append(oracles.Component((1 - q) * weight, length(mpf(0), batch) / ((step + 1) * mpf(sigma)), scale))
+                parts.append(
+                    oracles.Component((1 - q) * weight, length(mpf(0), batch) / ((step + 1) * mpf(sigma)), scale)
+                )
                 parts.append(oracles.Component(q * weight, length(mpf(step), batch) / ((step + 1) * mpf(sigma)), scale))
         return [part for part in parts if part.weight > 0]
 
@@ -226,6 +240,17 @@ class TestPerPair:
         rows[-1] = [0.3, 0.4]
         expected = 0.1 * ndtr(-ndtri(alphas) - 0.5 / 2.0) + 0.9 * (1.0 - alphas)
         np.testing.assert_allclose(nm.per_pair(build(nm.FEASGM, 9, 2, "0.1", 2.0), rows)(alphas), expected, atol=1e-13)
+
+    @pytest.mark.parametrize("kind", KINDS)
+    @pytest.mark.parametrize("length", [1e-12, 1e-45, 0.0])
+    def test_a_new_record_without_weight(self, kind: Any, length: float) -> None:
+        # nothing but the denominator can tell: the curve at length 0, for every smaller length too
+        rows = np.zeros((4, 2))
+        rows[-1, 0] = length
+        alpha = np.array([0.01, 0.3, 0.8])
+        mechanism = build(kind, 3, 2, "1/2", 1.0)
+        nothing = nm.per_pair(mechanism, np.zeros((4, 2)))(alpha)
+        np.testing.assert_allclose(nm.per_pair(mechanism, rows)(alpha), nothing, rtol=0.0, atol=1e-10)
 
     def test_twenty_records_and_no_more(self) -> None:
         # 2^20 batches: compressed to a lower bound, still at least the guarantee
@@ -326,7 +351,9 @@ class TestCurves:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("sigma", [1e-6, 1e-3, 1e3, 1e6, 1e9])
-@pytest.mark.parametrize(("size", "dimension", "rate"), [(2, 1, 0.5), (3, 2, "0.999999"), (100, 65, 0.9), (100, 10**6, 0.01)])
+@pytest.mark.parametrize(
+    ("size", "dimension", "rate"), [(2, 1, 0.5), (3, 2, "0.999999"), (100, 65, 0.9), (100, 10**6, 0.01)]
+)
 def test_extreme_noise(kind: Any, sigma: float, size: int, dimension: int, rate: Any) -> None:
     """No warning (they are errors here), no crash, and the curves in their order."""
     alpha = np.array([1e-3, 0.01, 0.2, 0.5, 0.9, 1.0])

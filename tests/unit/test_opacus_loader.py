@@ -10,6 +10,7 @@ import pytest
 import noisymean as nm
 from noisymean.accountant import nearest_step
 from noisymean.errors import InvalidInput, Undefined
+from noisymean.gaussian_pair import gaussian_pair
 from noisymean.many_rounds import guarantee_rounds, leakage_rounds
 from noisymean.mechanisms import denominator_step, denominators
 
@@ -38,9 +39,7 @@ def opacus(size: int, batch: int) -> tuple[float, int, float, int]:
         (1_008, 64, (1 / 16, 63), (1 / 16, 63)),
     ],
 )
-def test_rate_and_denominator(
-    size: int, batch: int, before: tuple[float, int], after: tuple[float, int]
-) -> None:
+def test_rate_and_denominator(size: int, batch: int, before: tuple[float, int], after: tuple[float, int]) -> None:
     assert loader(size, batch).runs == (before, after)
 
 
@@ -66,7 +65,7 @@ def test_a_denominator_of_zero_is_refused() -> None:
 def test_sampler_and_accountant_disagree_on_the_rate() -> None:
     wrong = [length for length in range(1, 5_001) if int(1 / (1 / length)) != length]
     assert len(wrong) == 312
-    assert wrong[:4] == [49, 98, 103, 107] or wrong[:3] == [93, 99, 105]
+    assert wrong[:3] == [93, 99, 105]
     for length in (wrong[0], wrong[100], wrong[-1]):
         run = loader(10 * length, 10).run(10 * length)
         assert run.loader_length == length
@@ -75,7 +74,9 @@ def test_sampler_and_accountant_disagree_on_the_rate() -> None:
         assert run.accountant_rate == 1 / (length - 1)
 
 
-@pytest.mark.parametrize(("size", "batch"), [(1, 1), (7, 3), (930, 10), (59_999, 256), (60_000, 256), (50_000, 4_096), (10**9, 7)])
+@pytest.mark.parametrize(
+    ("size", "batch"), [(1, 1), (7, 3), (930, 10), (59_999, 256), (60_000, 256), (50_000, 4_096), (10**9, 7)]
+)
 def test_every_field_to_the_bit(size: int, batch: int) -> None:
     run = loader(size, batch).run(size)
     assert (run.sample_rate, run.steps_per_epoch, run.accountant_rate, run.expected_batch_size) == opacus(size, batch)
@@ -85,7 +86,9 @@ def test_all_small_loaders_to_the_bit() -> None:
     for size in range(1, 200):
         for batch in range(1, size + 1):
             run = loader(size, batch).run(size)
-            assert (run.sample_rate, run.steps_per_epoch, run.accountant_rate, run.expected_batch_size) == opacus(size, batch)
+            assert (run.sample_rate, run.steps_per_epoch, run.accountant_rate, run.expected_batch_size) == opacus(
+                size, batch
+            )
 
 
 def test_the_exact_value_of_the_binary_rate() -> None:
@@ -113,8 +116,14 @@ class TestAccount:
 
     def test_leakage_where_the_rate_moves_is_that_of_the_scale(self) -> None:
         """600 -> 594 makes the noise of D' larger by 100/99: at least what the n - 1 other coordinates show."""
-        for (pair, _), (after, before) in zip(leakage_rounds(loader(60_000, 600), 1), [(594, 600)] * 4, strict=False):
-            assert pair.log_scale == pytest.approx(math.log(before / after), rel=1e-12)
+        moved = loader(60_000, 600)
+        for pair, _ in leakage_rounds(moved, 1):
+            assert pair.log_scale == pytest.approx(math.log(600 / 594), rel=1e-12)
+        across = gaussian_pair(26_009, 0.0, 600 / 594)
+        least = max(across.epsilon(1e-5), across.inverse().epsilon(1e-5))
+        leaked = nm.account(moved, steps=1, delta=1e-5).leakage.epsilon
+        assert leaked is not None
+        assert 0.9 * least < leaked < 2.0 * least
 
     def test_where_the_denominator_stays_it_is_sgm(self) -> None:
         account = nm.account(loader(1_008, 64), steps=20, delta=1e-5)

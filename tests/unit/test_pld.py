@@ -12,7 +12,16 @@ from noisymean.gaussian_pair import gaussian_pair
 from noisymean.pld.compose import GridComposition, GridSum, Window, composed, window_for
 from noisymean.pld.discretize import GridLoss, discretize
 from noisymean.size_revealed import size_revealed
-from noisymean.tradeoff import EpsilonDelta, FiniteOutcomes, Gaussian, Identity, RevealedMixture, Side, Subsampled, TradeOff
+from noisymean.tradeoff import (
+    EpsilonDelta,
+    FiniteOutcomes,
+    Gaussian,
+    Identity,
+    RevealedMixture,
+    Side,
+    Subsampled,
+    TradeOff,
+)
 
 CURVES: dict[str, TradeOff] = {
     "gaussian": Gaussian(0.8),
@@ -55,7 +64,9 @@ class TestDiscretize:
         step = 0.1
         loss = discretize(curve, step, -120, 120, Side.ABOVE)
         for index in (-20, -3, 0, 1, 4, 30):
-            assert grid_delta(loss, step * index) == pytest.approx(float(curve.delta(step * index)), rel=1e-9, abs=1e-13)
+            assert grid_delta(loss, step * index) == pytest.approx(
+                float(curve.delta(step * index)), rel=1e-9, abs=1e-13
+            )
 
     @EVERY
     @pytest.mark.parametrize("side", SIDES)
@@ -83,7 +94,11 @@ class TestDiscretize:
         for first, last in ((-5, 5), (2, 9), (-30, -20)):
             below, above = (discretize(curve, 0.1, first, last, side) for side in SIDES)
             for epsilon in epsilons:
-                assert grid_delta(below, epsilon) <= float(curve.delta(epsilon)) + 1e-13 <= grid_delta(above, epsilon) + 2e-13
+                assert (
+                    grid_delta(below, epsilon)
+                    <= float(curve.delta(epsilon)) + 1e-13
+                    <= grid_delta(above, epsilon) + 2e-13
+                )
 
     @pytest.mark.parametrize("name", ["gaussian", "subsampled", "pair", "pair, reversed"])
     @pytest.mark.parametrize("side", SIDES)

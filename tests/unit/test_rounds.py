@@ -53,12 +53,16 @@ def bracket(rounds: Rounds | GridComposition, delta: float) -> tuple[float, floa
     return low, high
 
 
-def first_pair(kind: Callable[..., object], count: int, dimension: int, rate: float, sigma: float, steps: int) -> Rounds:
+def first_pair(
+    kind: Callable[..., object], count: int, dimension: int, rate: float, sigma: float, steps: int
+) -> Rounds:
     mechanism = kind(dataset_size=count, dimension=dimension, sample_rate=rate, noise_multiplier=sigma)
     return leakage_rounds(mechanism, steps)[0][1]  # type: ignore[arg-type]
 
 
-def guarantee_of(kind: Callable[..., object], count: int, dimension: int, rate: float, sigma: float, steps: int) -> Rounds:
+def guarantee_of(
+    kind: Callable[..., object], count: int, dimension: int, rate: float, sigma: float, steps: int
+) -> Rounds:
     mechanism = kind(dataset_size=count, dimension=dimension, sample_rate=rate, noise_multiplier=sigma)
     return transparent_rounds(mechanism, steps)  # type: ignore[arg-type]
 
@@ -88,7 +92,9 @@ def test_the_contour_lies_inside_the_bracket_of_the_grid(name: str, reverse: boo
     rounds, delta = ENGINES[name]
     rounds = rounds.inverse() if reverse else rounds
     exact = rounds.tradeoff()
-    grid = GridComposition(tuple((count, loss.curve()) for count, loss in rounds.parts), 1 << (16 if name == "sgm C" else 14))
+    grid = GridComposition(
+        tuple((count, loss.curve()) for count, loss in rounds.parts), 1 << (16 if name == "sgm C" else 14)
+    )
     low, high = bracket(grid.inverse() if reverse else grid, delta)
     with np.errstate(all="ignore"):
         value = exact.epsilon(delta)
@@ -115,7 +121,9 @@ def test_one_round_is_the_one_round_curve() -> None:
     assert rounds.epsilon(1e-4, Side.ABOVE) == curve.epsilon(1e-4, Side.ABOVE)
     assert rounds.inverse().epsilon(1e-4, Side.ABOVE) == curve.inverse().epsilon(1e-4, Side.ABOVE)
     # a count of zero is no round
-    assert Rounds(((0, gaussian(9.0)), (1, sgm(0.2, 1.0)))).epsilon(1e-4, Side.ABOVE) == rounds.epsilon(1e-4, Side.ABOVE)
+    assert Rounds(((0, gaussian(9.0)), (1, sgm(0.2, 1.0)))).epsilon(1e-4, Side.ABOVE) == rounds.epsilon(
+        1e-4, Side.ABOVE
+    )
 
 
 @pytest.mark.parametrize(("rate", "sigma", "epsilon"), [(0.3, 1.0, 0.7), (0.05, 2.0, 0.05), (0.9, 1.5, 1.0)])

@@ -201,7 +201,12 @@ class TestHullAndMaximum:
 
 
 class TestEpsilonOfDelta:
-    CURVES = (Gaussian(1.0), Gaussian(0.05), Subsampled(Gaussian(2.0), 0.01), RevealedMixture((0.5, 0.5), (Gaussian(1.0), Identity())))
+    CURVES = (
+        Gaussian(1.0),
+        Gaussian(0.05),
+        Subsampled(Gaussian(2.0), 0.01),
+        RevealedMixture((0.5, 0.5), (Gaussian(1.0), Identity())),
+    )
 
     @pytest.mark.parametrize("curve", CURVES, ids=repr)
     @pytest.mark.parametrize("delta", [1e-2, 1e-5, 1e-9, 1e-13])
@@ -215,7 +220,9 @@ class TestEpsilonOfDelta:
     def test_a_value_from_the_literature(self) -> None:
         # G_1 at delta = 1e-5: 50-digit root of Balle and Wang's formula
         exact = mpmath.findroot(
-            lambda e: oracles.normal_cdf(-e + mpf(1) / 2) - mpmath.exp(e) * oracles.normal_cdf(-e - mpf(1) / 2) - mpf("1e-5"),
+            lambda e: (
+                oracles.normal_cdf(-e + mpf(1) / 2) - mpmath.exp(e) * oracles.normal_cdf(-e - mpf(1) / 2) - mpf("1e-5")
+            ),
             mpf(4),
         )
         assert Gaussian(1.0).epsilon(1e-5) == pytest.approx(float(exact), rel=1e-11)
