@@ -1,6 +1,4 @@
-"""`python -m benchmarks`: every measurement, one table each, into benchmarks/results."""
-
-from __future__ import annotations
+"""python -m benchmarks: every benchmark, its table on the screen and in benchmarks/results."""
 
 from benchmarks import many_rounds, one_round
 

@@ -1,0 +1,174 @@
+"""T rounds: time and width against the accountants that are installed, growth with T, n and N, and the sandwich.
+
+Peers are imported where they are installed (pip install dp-accounting prv-accountant opacus riskcal) and named "not installed"
+where they are not.
+"""
+
+from __future__ import annotations
+
+import importlib
+import resource
+import time
+import warnings
+from collections.abc import Callable
+
+import noisymean as nm
+from benchmarks.table import publish, seconds
+from noisymean.mechanisms import Mechanism
+
+DELTA = 1e-5
+SETTINGS = {"A": (0.01, 1.0, 1_000), "B": (0.005, 10.0, 200), "C": (0.01, 0.8, 10_000)}
+SANDWICH: dict[str, tuple[Mechanism, int]] = {
+    "MNIST CNN": (nm.EASGM(dataset_size=60_000, dimension=26_010, sample_rate="256/60000", noise_multiplier=1), 3_516),
+    "1.5 M diffusion": (
+        nm.EASGM(dataset_size=60_000, dimension=1_485_217, sample_rate=0.005, noise_multiplier=10),
+        2_000,
+    ),
+    "WRN-16-4": (nm.EASGM(dataset_size=50_000, dimension=2_700_000, sample_rate="4096/50000", noise_multiplier=3), 875),
+    "ViT-B": (nm.EASGM(dataset_size=50_000, dimension=86_000_000, sample_rate=0.02, noise_multiplier=1), 1_000),
+    "1e9 parameters": (nm.EASGM(dataset_size=10**6, dimension=10**9, sample_rate=0.001, noise_multiplier=0.8), 3_000),
+    "FEASGM, 26,010": (nm.FEASGM(dataset_size=140_199, dimension=26_010, sample_rate=0.005, noise_multiplier=10), 200),
+    "FEASGM, 1,485,217": (
+        nm.FEASGM(dataset_size=140_199, dimension=1_485_217, sample_rate=0.005, noise_multiplier=10),
+        200,
+    ),
+    "ASGM": (nm.ASGM(dataset_size=60_000, dimension=26_010, sample_rate="256/60000", noise_multiplier=1), 3_516),
+}
+
+
+def dp_accounting_pld(rate: float, noise: float, steps: int) -> tuple[float, float]:
+    """One side only: the width is not known."""
+    dp, pld = importlib.import_module("dp_accounting"), importlib.import_module("dp_accounting.pld")
+    accountant = pld.PLDAccountant()
+    accountant.compose(dp.PoissonSampledDpEvent(rate, dp.GaussianDpEvent(noise)), steps)
+    return float("nan"), accountant.get_epsilon(DELTA)
+
+
+def prv(rate: float, noise: float, steps: int) -> tuple[float, float]:
+    """prv-accountant with eps_error 0.01."""
+    package = importlib.import_module("prv_accountant")
+    mechanism = package.PoissonSubsampledGaussianMechanism(noise_multiplier=noise, sampling_probability=rate)
+    accountant = package.PRVAccountant(
+        prvs=mechanism, max_self_compositions=steps, eps_error=0.01, delta_error=DELTA / 1000
+    )
+    low, _, high = accountant.compute_epsilon(delta=DELTA, num_self_compositions=steps)
+    return low, high
+
+
+def opacus_prv(rate: float, noise: float, steps: int) -> tuple[float, float]:
+    """Its default, eps_error 0.01 either way."""
+    accountant = importlib.import_module("opacus.accountants").create_accountant(mechanism="prv")
+    accountant.history = [(noise, rate, steps)]
+    high = accountant.get_epsilon(DELTA)
+    return high - 0.02, high
+
+
+def ours(rate: float, noise: float, steps: int) -> tuple[float, float]:
+    """The claimed interval."""
+    answer = nm.account(nm.SGM(sample_rate=rate, noise_multiplier=noise), steps=steps, delta=DELTA)
+    assert answer.claimed.epsilon is not None
+    assert answer.claimed_lower.epsilon is not None
+    return answer.claimed_lower.epsilon, answer.claimed.epsilon
+
+
+PEERS: dict[str, Callable[[float, float, int], tuple[float, float]]] = {
+    "dp-accounting PLD": dp_accounting_pld,
+    "prv-accountant": prv,
+    "opacus prv": opacus_prv,
+}
+
+
+def against_peers() -> list[list[str]]:
+    """One row for each setting and accountant."""
+    rows = []
+    for name, setting in SETTINGS.items():
+        mine = seconds(lambda s=setting: ours(*s))
+        low, high = ours(*setting)
+        rows.append([f"{name}: noisymean", f"{mine:.3f} s", f"[{low:.8f}, {high:.8f}]", f"width {high - low:.1e}"])
+        for peer, ask in PEERS.items():
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    taken = seconds(lambda a=ask, s=setting: a(*s), repeats=1)
+                    low, high = ask(*setting)
+            except ImportError:
+                rows.append([f"{name}: {peer}", "not installed", "", ""])
+                continue
+            rows.append(
+                [f"{name}: {peer}", f"{taken:.3f} s", f"[{low:.5f}, {high:.5f}]", f"{taken / mine:.1f} times our time"]
+            )
+    return rows
+
+
+def growth() -> list[list[str]]:
+    """How the cost of a whole account depends on T, n and N."""
+    rows = []
+    base = {"dataset_size": 60_000, "dimension": 10**6, "sample_rate": 0.01, "noise_multiplier": 2.0}
+
+    def taken(steps: int, **changed: int) -> float:
+        mechanism = nm.EASGM(**{**base, **changed})
+        return seconds(lambda: nm.account(mechanism, steps=steps, delta=DELTA), repeats=1)
+
+    first = taken(100)
+    rows.append(["account of EASGM, T = 100", f"{first:.2f} s", "", ""])
+    rows += [
+        [f"T = {steps:.0e}", f"{(t := taken(steps)):.2f} s", f"{t / first:.2f} times", ""] for steps in (10**4, 10**6)
+    ]
+    rows += [
+        [f"n = {n:.0e}", f"{(t := taken(100, dimension=n)):.2f} s", f"{t / first:.2f} times", ""]
+        for n in (10**9, 10**12)
+    ]
+    rows += [
+        [f"N = {n:.0e}", f"{(t := taken(100, dataset_size=n)):.2f} s", f"{t / first:.2f} times", ""]
+        for n in (10**7, 10**9)
+    ]
+    calibration = seconds(
+        lambda: nm.calibrate(nm.SGM, target_epsilon=2.0, delta=DELTA, steps=1000, sample_rate=0.01), repeats=1
+    )
+    rows.append(["calibrate SGM to epsilon = 2", f"{calibration:.2f} s", "aim 0.3 s", ""])
+    return rows
+
+
+def sandwich() -> list[list[str]]:
+    """guarantee / leakage for real settings."""
+    rows = []
+    for name, (mechanism, steps) in SANDWICH.items():
+        start = time.perf_counter()
+        answer = nm.account(mechanism, steps=steps, delta=DELTA)
+        taken = time.perf_counter() - start
+        claim, leaked, sound = answer.claimed.epsilon, answer.leakage.epsilon, answer.guarantee.epsilon
+        assert claim is not None
+        assert leaked is not None
+        assert sound is not None
+        ratio = f"{sound / leaked:.3f} ({taken:.1f} s)"
+        rows.append(
+            [
+                name,
+                f"claimed {claim:.4g}",
+                f"leakage {leaked:.4g}, guarantee {sound:.4g}",
+                ratio,
+            ]
+        )
+    return rows
+
+
+def main() -> None:
+    """Measure and publish."""
+    publish(
+        "many_rounds",
+        "T rounds of the noisy sum, delta = 1e-5",
+        ["accountant", "time", "epsilon", "note"],
+        against_peers(),
+    )
+    publish("growth", "How the cost of an account grows", ["what", "time", "against the first row", ""], growth())
+    publish(
+        "sandwich",
+        "guarantee / leakage, delta = 1e-5",
+        ["setting", "claimed", "epsilon", "guarantee / leakage"],
+        sandwich(),
+    )
+    print(f"peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6:.2f} GB")
+
+
+if __name__ == "__main__":
+    main()
