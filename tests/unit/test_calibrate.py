@@ -20,7 +20,13 @@ REACHABLE: dict[str, tuple[Any, float, float, int, dict[str, Any]]] = {
     "sgm, loose": (nm.SGM, 50.0, 1e-5, 100, {"sample_rate": 0.5}),
     "easgm": (nm.EASGM, 8.0, 1e-5, 500, {**SIZES, "sample_rate": "256/60000"}),
     "easgm, few records": (nm.EASGM, 30.0, 1e-5, 40, {"dataset_size": 40, "dimension": 20, "sample_rate": 0.5}),
-    "feasgm, no step": (nm.FEASGM, 2.0, 1e-5, 200, {"dataset_size": 140_200, "dimension": 26_010, "sample_rate": 0.005}),
+    "feasgm, no step": (
+        nm.FEASGM,
+        2.0,
+        1e-5,
+        200,
+        {"dataset_size": 140_200, "dimension": 26_010, "sample_rate": 0.005},
+    ),
     "asgm": (nm.ASGM, 4.0, 1e-5, 500, {**SIZES, "sample_rate": "256/60000"}),
     "asgm, fewer records": (nm.ASGM, 4.0, 1e-5, 300, {"dataset_size": 2_000, "dimension": 26_010, "sample_rate": 0.1}),
     "loader, no step": (nm.OpacusLoader, 3.0, 1e-5, 50, {"dataset_size": 1_008, "dimension": 50, "batch_size": 64}),
@@ -145,7 +151,9 @@ def test_a_target_that_needs_no_noise_worth_the_name() -> None:
         nm.calibrate(nm.SGM, target_epsilon=1.0, delta=1e-2, steps=5, sample_rate=1e-4)
 
 
-@pytest.mark.parametrize("target", [1e-3, pytest.param(500.0, marks=pytest.mark.slow), pytest.param(5_000.0, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "target", [1e-3, pytest.param(500.0, marks=pytest.mark.slow), pytest.param(5_000.0, marks=pytest.mark.slow)]
+)
 def test_far_targets(target: float) -> None:
     found = nm.calibrate(nm.SGM, target_epsilon=target, delta=1e-5, steps=100, sample_rate=0.5)
     assert found.account.guarantee.epsilon is not None

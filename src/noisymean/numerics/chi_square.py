@@ -58,8 +58,10 @@ def saddle(half_dof: ArrayLike, x: ArrayLike, excess: ArrayLike) -> tuple[Array,
         near = np.log1p(-excess / (y * (1.0 + 2.0 * x / (k + root))))
         position = (k + root) / (2.0 * y)
         tilt = np.where(np.abs(near) < 0.5, near, np.log(position))
-        tilt = np.where(y > 0.0, tilt, np.inf)
-        b = np.where(y > 0.0, x / position, 0.0)
+        # nothing is below 0, and nothing to speak of 10^100 times above the mean
+        beyond = excess > 1e100 * (k + x)
+        tilt = np.where(y > 0.0, np.where(beyond, -np.inf, tilt), np.inf)
+        b = np.where((y > 0.0) & ~beyond, x / position, 0.0)
     return b, tilt
 
 

@@ -166,7 +166,7 @@ def composed(rounds: Sequence[tuple[int, GridLoss]], window: Window, size: int) 
         tilted=tilted_sum,
         theta=theta,
         log_mgf=log_mgf,
-        infinite=-math.expm1(sum(count * math.log1p(-min(loss.infinite, 0.5)) for count, loss in rounds)),
+        infinite=-math.expm1(sum(count * math.log1p(-min(loss.infinite, 1.0 - 1e-16)) for count, loss in rounds)),
         error=sum(count * loss.error for count, loss in rounds),
         charge=2.0 * _OUTSIDE + rounding,
     )
@@ -212,7 +212,7 @@ class GridComposition:
             value = self._sum(guess, side).log_delta(epsilon, side)
             if not math.isfinite(value) or abs(value - guess) < 3.0:
                 break
-            guess = max(value, -600.0)
+            guess = min(max(value, -600.0), 0.0)
         return value
 
     def inverse(self) -> GridComposition:
