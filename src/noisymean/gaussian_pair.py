@@ -111,9 +111,10 @@ def _pair_tails(t: ArrayLike, dimension: int, shift: ArrayLike, log_scale: Array
     # the two tilts differ by 2 log s exactly, and far from both means that is the better way to the second one
     with np.errstate(invalid="ignore"):
         tilt_q = np.where(np.abs(tilt_p) > 0.5, tilt_p + 2.0 * safe, tilt_q)
-    # they may leave the range of R at different roundings of t
-    outside = np.isinf(tilt_p) | np.isinf(tilt_q)
-    tilt_p, tilt_q = np.where(outside, np.inf, tilt_p), np.where(outside, np.inf, tilt_q)
+    # they may leave the range of R, or what is told of it, at different roundings of t
+    for end in (np.inf, -np.inf):
+        outside = (tilt_p == end) | (tilt_q == end)
+        tilt_p, tilt_q = np.where(outside, end, tilt_p), np.where(outside, end, tilt_q)
     (p_low, p_high), (q_low, q_high) = log_tails(k, b, tilt_p, tilt_q)
     small_says_q = safe < 0.0
     result = Tails(

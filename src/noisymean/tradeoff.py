@@ -176,15 +176,16 @@ class TradeOff(ABC):
         if delta == 0.0:
             raise InvalidInput("delta", delta, "> 0", "losses are unbounded, so no finite epsilon has delta = 0")
         goal = float(np.log(delta))
-        if self.log_delta(0.0, side) <= goal:
-            return 0.0
         low, high = 0.0, np.inf
+        zero_is_known = False
         epsilon = self._epsilon_guess(goal, reverse=False)
         for _ in range(200):
             at = np.array([epsilon])
             tails = self.tails(at)
             value = float(self._log_delta(at, tails, side)[0])
             low, high = (epsilon, high) if value > goal else (low, epsilon)
+            if high == 0.0:
+                return 0.0
             steepness = epsilon + tails.p_above[0] - value if np.isfinite(value) else -np.inf
             slope = float(np.exp(np.minimum(steepness, _LARGEST_EXPONENT)))
             step = (value - goal) / slope if slope > 0.0 else np.nan
@@ -199,7 +200,12 @@ class TradeOff(ABC):
                 )
             else:
                 epsilon += step
-                if not low < epsilon < high:
+                if low < epsilon < high:
+                    continue
+                if low == 0.0 and not zero_is_known:
+                    # far below the answer a composed loss is slow to evaluate: ask there only when the search leads there
+                    epsilon, zero_is_known = 0.0, True
+                else:
                     epsilon = float(np.sqrt(low * high)) if high > 4.0 * low > 0.0 else 0.5 * (low + high)
         # the step that was left, and rounding, on the safe side
         margin = 1e-12 * epsilon + (abs(step) if np.isfinite(step) else high - low)

@@ -1,0 +1,1 @@
+"""What can be audited: synthetic mechanisms, a user's callable, real libraries and published methods."""
