@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from noisymean import __version__
-from noisymean.cli import account, calibrate, curve, demo
+from noisymean.cli import account, calibrate, curve, data, demo
 from noisymean.cli.faults import guarded
 
 PROGRAM = "noisymean"
@@ -19,6 +19,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "account": account.command,
     "calibrate": calibrate.command,
     "demo": demo.command,
+    "data": data.command,
 }
 
 # Plain help: examples can be copied from it, and a usage error is never drawn in a box.

@@ -1,0 +1,116 @@
+"""`noisymean data`: which sets of images there are, and how to have one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from noisymean.cli import options
+from noisymean.cli.output import console, emit_json, error_console, say
+from noisymean.errors import InvalidInput
+from noisymean.targets import data
+
+
+def command(
+    action: Annotated[str, typer.Argument(metavar="ACTION", show_default=False, help="list or fetch.")],
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", show_default=False, help=f"{', '.join(data.CATALOGUE)}.")
+    ] = None,
+    data_dir: Annotated[
+        str | None,
+        typer.Option(
+            "--data-dir", metavar="FOLDER", help="With list: also look into a folder of torchvision's layout."
+        ),
+    ] = None,
+    json: options.Json = False,
+) -> None:
+    """Real images to audit on: list the sets, or fetch one into the cache.
+
+    \b
+    Example:
+      noisymean data list
+      noisymean data fetch mnist
+    """
+    match action, name:
+        case "list", None:
+            _list(Path(data_dir) if data_dir is not None else None, json)
+        case "fetch", str():
+            _fetch(name, json)
+        case "fetch", None:
+            raise InvalidInput("dataset", "", f"one of {', '.join(data.CATALOGUE)}", "e.g. noisymean data fetch mnist")
+        case "list", _:
+            raise InvalidInput("dataset", name, "left out of 'data list'", f"did you mean 'data fetch {name}'?")
+        case _:
+            raise InvalidInput("action", action, "list or fetch", "e.g. noisymean data list")
+
+
+def _where(dataset: data.Dataset, folder: Path | None) -> str | None:
+    """Where the set can be read from, if anywhere."""
+    if data.is_cached(dataset):
+        return "cache"
+    if folder is not None:
+        try:
+            data.load(dataset.name, train=False, data_dir=folder)
+        except InvalidInput:
+            return None
+        return str(folder)
+    return None
+
+
+def _list(folder: Path | None, as_json: bool) -> None:
+    found = [(dataset, _where(dataset, folder)) for dataset in data.CATALOGUE.values()]
+    if as_json:
+        records = [
+            {
+                "name": dataset.name,
+                "package": dataset.package,
+                "client": dataset.client.value,
+                "sha256": dataset.sha256,
+                "bytes": dataset.bytes,
+                "shape": list(dataset.shape),
+                "train": dataset.train,
+                "test": dataset.test,
+                "licence": dataset.licence,
+                "authors": dataset.authors,
+                "where": where,
+            }
+            for dataset, where in found
+        ]
+        emit_json({"cache": str(data.cache_folder()), "datasets": records})
+        return
+    table = Table("name", "images", "shape", "download", "licence", "here")
+    for dataset, where in found:
+        table.add_row(
+            dataset.name,
+            f"{dataset.train:,} + {dataset.test:,}",
+            "x".join(str(size) for size in dataset.shape),
+            f"{dataset.bytes / 1e6:.0f} MB ({dataset.client.value})",
+            dataset.licence,
+            where or "no",
+        )
+    out = console()
+    out.print(table)
+    say(out, f"Cache: {data.cache_folder()}; fetch a set with 'noisymean data fetch NAME'.")
+
+
+def _fetch(name: str, as_json: bool) -> None:
+    with Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeRemainingColumn(),
+        console=error_console(),
+        transient=True,
+    ) as bar:
+        task = bar.add_task(name, total=1.0)
+        folder = data.fetch(
+            name, lambda stage, fraction: bar.update(task, description=f"{name}: {stage}", completed=fraction)
+        )
+    if as_json:
+        emit_json({"name": name, "folder": str(folder)})
+    else:
+        say(console(), f"{data.named(name).title} is in {folder}.")
