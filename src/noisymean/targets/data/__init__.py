@@ -7,7 +7,7 @@ folder     where a set is looked for: the cache, or the ordinary torchvision lay
 """
 
 from noisymean.targets.data.catalogue import CATALOGUE, Dataset, named
-from noisymean.targets.data.packages import fetch
 from noisymean.targets.data.folder import Images, cache_folder, is_cached, load
+from noisymean.targets.data.packages import fetch
 
 __all__ = ["CATALOGUE", "Dataset", "Images", "cache_folder", "fetch", "is_cached", "load", "named"]
