@@ -10,7 +10,7 @@ OUT ?= out
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group dev --editable '.[plots,audit]'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group dev --editable '.[plots,audit,distributed]'
 	@touch $(STAMP)
 
 demo: $(STAMP)

@@ -3,6 +3,8 @@
 A target holds two neighbouring datasets, |D| = N and |D'| = N + 1, and can be run on either. A *release* is all that the
 adversary sees: one vector of `dimension` numbers for each of `steps` rounds. If the clipped gradients are known, the optimal test
 can be built from them; if not, a test is learned. The claim is handed over as a curve.
+
+A release is the noisy mean itself, (sum of the batch's clipped gradients + sigma C xi) / c; SGM has c = 1.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from typing import Any, Protocol, final
 
 import numpy as np
 
+from noisymean.errors import NoisymeanError
 from noisymean.mechanisms import Mechanism
 from noisymean.numerics.logs import Array
 from noisymean.tradeoff import TradeOff
@@ -26,18 +29,47 @@ class Neighbour(Enum):
     LARGER = "D'"
 
 
+class Structure(Enum):
+    """Gradients that are all multiples of one unit vector u, the first axis: they need not be written out, whatever N is."""
+
+    ZERO = "zero"
+    ALIGNED = "aligned"
+    OPPOSED = "opposed"
+
+    @property
+    def shared(self) -> float:
+        """The gradient of every record of D is this times C u."""
+        return 0.0 if self is Structure.ZERO else 1.0
+
+    @property
+    def new(self) -> float:
+        """The gradient of the record that D lacks is this times C u."""
+        return -1.0 if self is Structure.OPPOSED else 1.0
+
+
 @final
 @dataclass(frozen=True, eq=False)
 class Known:
     """What a white-box adversary holds: the mechanism that is really run, and the clipped gradients of D'.
 
-    `gradients` has N + 1 rows, the last is the record that D lacks; or `structured`, where the rows need not be written out (any N).
+    `gradients` has N + 1 rows of norm at most `max_grad_norm`, the last is the record that D lacks; or `structured`.
     """
 
     mechanism: Mechanism
     max_grad_norm: float
     gradients: Array | None = None
-    structured: str | None = None
+    structured: Structure | None = None
+
+
+class TrialFault(NoisymeanError):
+    """A target misbehaved in the run with this index within its call; the runner adds the trial's number and seed."""
+
+    def __init__(self, index: int, reason: str) -> None:
+        super().__init__(index, reason)
+        self.index, self.reason = index, reason
+
+    def __str__(self) -> str:
+        return f"run {self.index} of the call: {self.reason}"
 
 
 class Target(Protocol):

@@ -1,0 +1,16 @@
+"""Audits: run a mechanism on two neighbouring datasets, tell the outputs apart, and say how surely.
+
+trials -> runner -> store        what is run, where, and what is kept of it
+laws -> reference                the optimal test of a known pair, and the truth
+distinguishers                   the optimal test, the paper's vote, a learned score
+intervals -> estimate -> verdict what the errors prove, at which confidence, about which claim
+
+Nothing here knows an accountant: a claim is a trade-off curve that is handed over (docs/audit.md).
+"""
+
+from noisymean.audit.audit import Audit, audit
+from noisymean.audit.distinguishers import distinguisher
+from noisymean.audit.runner import Dask, Processes
+from noisymean.audit.store import Store
+
+__all__ = ["Audit", "Dask", "Processes", "Store", "audit", "distinguisher"]

@@ -1,0 +1,111 @@
+"""One audit from beginning to end: plan, run, judge, compare with the claim and with the truth where it is known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from time import perf_counter
+from typing import final
+
+from noisymean.audit import runner
+from noisymean.audit.distinguishers import Distinguisher
+from noisymean.audit.estimate import Estimate, estimate
+from noisymean.audit.reference import Reference, reference
+from noisymean.audit.runner import Processes, Workers
+from noisymean.audit.store import Store
+from noisymean.audit.trials import Plan, generator, joined, plan
+from noisymean.audit.verdict import Verdict, judge
+from noisymean.errors import Undefined
+from noisymean.targets.protocol import Known, Target
+from noisymean.tradeoff import TradeOff
+
+# Of the seed's streams, the one for the simulated truth; blocks use the small numbers.
+_REFERENCE = 2**31
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Audit:
+    """What was run, what was found, and what it means."""
+
+    target: str
+    distinguisher: str
+    plan: Plan
+    finished: int
+    found: Estimate
+    claim: TradeOff | None
+    reference: Reference | None
+    verdict: Verdict | None
+    interrupted: bool
+    seconds: float
+
+    @property
+    def power(self) -> float | None:
+        """The audited delta(0) as a share of the true one."""
+        truth = None if self.reference is None else self.reference.curve.advantage()
+        return None if not truth else self.found.delta_lower / truth
+
+
+def audit(
+    target: Target,
+    distinguisher: Distinguisher,
+    *,
+    seed: int,
+    trials: int = 10_000,
+    confidence: float = 0.95,
+    delta: float = 1e-5,
+    claim: TradeOff | None = None,
+    workers: Workers | None = None,
+    store: Store | None = None,
+    resume: bool = False,
+    progress: Callable[[int], None] = lambda trials: None,
+) -> Audit:
+    """Run `trials` trials, half on each dataset, and judge them against `claim` (default: the target's own).
+
+    >>> from noisymean.audit.distinguishers import distinguisher
+    >>> from noisymean.mechanisms import EASGM
+    >>> from noisymean.targets.synthetic import Synthetic
+    >>> mechanism = EASGM(dataset_size=4, dimension=100, sample_rate="0.05", noise_multiplier=10.0)
+    >>> target = Synthetic(mechanism=mechanism)
+    >>> result = audit(target, distinguisher("likelihood-ratio", target), seed=1, trials=1000)
+    >>> result.verdict.word, result.found.delta_lower > 0.8
+    ('violated', True)
+    """
+    start = perf_counter()
+    what = plan(target, distinguisher, seed=seed, trials=trials)
+    claim = target.claim() if claim is None else claim
+    truth = _truth(target.known(), target.steps, seed)
+    done = runner.run(what, workers or Processes(), store=store, resume=resume, progress=progress)
+    training = round(distinguisher.training_share * what.blocks)
+    learned = [block for block in done.blocks if block.index < training]
+    judged = [block for block in done.blocks if block.index >= training]
+    if not judged or (training and not learned):
+        raise Undefined(
+            "trials",
+            sum(block.trials for block in done.blocks),
+            "enough to learn from and to judge",
+            "let it run longer",
+        )
+    found = estimate(joined(judged), distinguisher.judge(joined(learned), truth), confidence=confidence, delta=delta)
+    return Audit(
+        target=target.name,
+        distinguisher=distinguisher.name,
+        plan=what,
+        finished=sum(block.trials for block in done.blocks),
+        found=found,
+        claim=claim,
+        reference=truth,
+        verdict=None if claim is None else judge(found, claim),
+        interrupted=done.interrupted,
+        seconds=perf_counter() - start,
+    )
+
+
+def _truth(known: Known | None, steps: int, seed: int) -> Reference | None:
+    """The true curve, unless it is unknown or has too many terms."""
+    if known is None:
+        return None
+    try:
+        return reference(known, steps, generator(seed, _REFERENCE))
+    except Undefined:
+        return None

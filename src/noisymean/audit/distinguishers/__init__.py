@@ -1,0 +1,55 @@
+"""Three ways to tell D' from D behind one interface: the optimal test, the paper's vote, a learned score."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from noisymean.audit.distinguishers.base import Distinguisher, Judge, Labelled
+from noisymean.audit.distinguishers.learned import Learned
+from noisymean.audit.distinguishers.likelihood_ratio import LikelihoodRatio
+from noisymean.audit.distinguishers.paper import NormalityTest, PaperVote
+from noisymean.errors import InvalidInput, Undefined
+from noisymean.targets.protocol import Known, Target
+
+NAMES = ("likelihood-ratio", "paper", "learned")
+
+__all__ = [
+    "NAMES",
+    "Distinguisher",
+    "Judge",
+    "Labelled",
+    "Learned",
+    "LikelihoodRatio",
+    "NormalityTest",
+    "PaperVote",
+    "distinguisher",
+    "rebuilt",
+]
+
+
+def distinguisher(
+    name: str | None, target: Target, test: NormalityTest = NormalityTest.KOLMOGOROV_SMIRNOV
+) -> Distinguisher:
+    """The distinguisher of that name; None: the best that the target allows."""
+    known = target.known()
+    match name or ("learned" if known is None else "likelihood-ratio"):
+        case "likelihood-ratio":
+            return LikelihoodRatio(_needed(known, "likelihood-ratio"))
+        case "paper":
+            return PaperVote(_needed(known, "paper"), test)
+        case "learned":
+            return Learned(known)
+        case _:
+            raise InvalidInput("distinguisher", name, f"one of {', '.join(NAMES)}")
+
+
+def rebuilt(configuration: Mapping[str, Any], target: Target) -> Distinguisher:
+    """In another process, from its configuration."""
+    return distinguisher(configuration["distinguisher"], target, NormalityTest(configuration.get("test", "ks")))
+
+
+def _needed(known: Known | None, name: str) -> Known:
+    if known is None:
+        raise Undefined("distinguisher", name, "learned for this target", "its gradients are not known")
+    return known

@@ -1,0 +1,46 @@
+"""The optimal test, Neyman and Pearson's: the log-likelihood ratio of the whole release, in closed form (`laws`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, final
+
+import numpy as np
+
+from noisymean.audit.distinguishers.base import Distinguisher, Judge, Labelled, first_column, spread
+from noisymean.audit.laws import KnownPair
+from noisymean.audit.reference import Reference
+from noisymean.numerics.logs import Array
+from noisymean.targets.protocol import Known
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class LikelihoodRatio(Distinguisher):
+    """Score log dM(D')/dM(D), summed over rounds; the threshold 0 is optimal for epsilon = 0 and fixed by that theory."""
+
+    known: Known
+
+    @property
+    def name(self) -> str:
+        return "likelihood-ratio"
+
+    @property
+    def training_share(self) -> float:
+        return 0.0
+
+    def configuration(self) -> Mapping[str, Any]:
+        return {"distinguisher": self.name}
+
+    @cached_property
+    def _pair(self) -> KnownPair:
+        return KnownPair(self.known)
+
+    def features(self, outputs: Array, generator: np.random.Generator) -> Array:
+        return self._pair.log_ratio(self._pair.statistics(outputs), outputs.shape[1])[:, None]
+
+    def judge(self, training: Labelled, reference: Reference | None) -> Judge:
+        others = np.empty(0) if reference is None else spread(*reference.losses, main=0.0)
+        return Judge(first_column, 0.0, others)

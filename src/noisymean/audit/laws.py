@@ -1,0 +1,190 @@
+r"""The law of a release whose gradients are known, through its sufficient statistic: the Neyman-Pearson test in closed form.
+
+x = o/(sigma C), gradients g_j in units of C. Given the batch B, x ~ N(S_B/(sigma c), I_n/c^2) with S_B the sum over B, so
+
+    log p(x) = log sum_B  w_B exp( n log c_B - c_B^2 |x|^2/2 + (c_B/sigma) sum_{j in B} x.g_j - |S_B|^2/(2 sigma^2) )
+
+up to a constant that D and D' share. It depends on x through (|x|^2, x.g_1, ..., x.g_{N+1}) only, and on the gradients through
+their Gram matrix; all 2^N batches are one matrix product. If every gradient is a multiple of u, (|x|^2, x.u) is enough and
+batches of the same size are one component: any N. Rounds are independent, so their log-likelihood ratios add.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import final
+
+import numpy as np
+
+from noisymean.errors import Undefined
+from noisymean.numerics import binomial
+from noisymean.numerics.logs import Array
+from noisymean.targets.divided import divided
+from noisymean.targets.protocol import Known, Neighbour
+
+LARGEST_ENUMERATION = 16
+# (releases x components) evaluated at once
+_WORK = 1 << 21
+# Coordinates that are read while they are in the cache.
+_CACHED = 1 << 15
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Law:
+    """log p(x) = log sum_i exp(constants[i] + statistic @ coefficients[:, i])."""
+
+    constants: Array
+    coefficients: Array
+
+    def log_density(self, statistics: Array) -> Array:
+        """One number for each row of statistics."""
+        values = np.empty(statistics.shape[0])
+        at_once = max(1, _WORK // self.constants.size)
+        for first in range(0, statistics.shape[0], at_once):
+            exponents = statistics[first : first + at_once] @ self.coefficients
+            exponents += self.constants
+            top = exponents.max(axis=1)
+            exponents -= top[:, None]
+            values[first : first + at_once] = top + np.log(np.exp(exponents, out=exponents).sum(axis=1))
+        return values
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class KnownPair:
+    """Both laws of a pair of datasets, and the statistic they are functions of."""
+
+    known: Known
+
+    def __post_init__(self) -> None:
+        known = self.known
+        if (known.gradients is None) == (known.structured is None):
+            raise ValueError("a known target gives its gradients or says how they are structured: one of the two")
+        if known.gradients is not None and known.gradients.shape[0] - 1 > LARGEST_ENUMERATION:
+            raise Undefined(
+                "dataset_size",
+                known.gradients.shape[0] - 1,
+                f"<= {LARGEST_ENUMERATION} for the likelihood ratio of arbitrary gradients, which sums over 2^N batches",
+                "use structured gradients (any N) or the learned distinguisher",
+            )
+
+    @property
+    def dimension(self) -> int:
+        """Numbers in a round."""
+        return self.known.mechanism.dimension or 1
+
+    @property
+    def components(self) -> int:
+        """Terms in the larger of the two sums."""
+        return self.laws[Neighbour.LARGER].constants.size
+
+    @cached_property
+    def gram(self) -> Array:
+        """Inner products of the gradients, in units of C^2; of u alone where they are structured."""
+        if self.known.gradients is None:
+            return np.ones((1, 1))
+        rows = self.known.gradients
+        return np.asarray(rows @ rows.T / self.known.max_grad_norm**2)
+
+    @cached_property
+    def laws(self) -> dict[Neighbour, Law]:
+        """The law on D and on D'."""
+        return {neighbour: self._law(neighbour, *divided(self.known.mechanism)[neighbour]) for neighbour in Neighbour}
+
+    def statistics(self, outputs: Array) -> Array:
+        """(|x|^2, x.g_1, ...) or (|x|^2, x.u) of every round, shape (trials * steps, 1 + rows)."""
+        rounds = outputs.reshape(-1, outputs.shape[-1])
+        rows, unit = self.known.gradients, self.known.mechanism.noise_multiplier * self.known.max_grad_norm
+        found = np.zeros((rounds.shape[0], 2 if rows is None else 1 + rows.shape[0]))
+        for left in range(0, rounds.shape[1], _CACHED):
+            part = rounds[:, left : left + _CACHED]
+            found[:, 0] += np.einsum("ij,ij->i", part, part)
+            if rows is not None:
+                found[:, 1:] += part @ rows[:, left : left + _CACHED].T
+        if rows is None:
+            found[:, 1] = rounds[:, 0]
+        else:
+            found[:, 1:] /= self.known.max_grad_norm
+        found[:, 0] /= unit**2
+        found[:, 1:] /= unit
+        return found
+
+    def log_ratio(self, statistics: Array, steps: int) -> Array:
+        """log dM(D')/dM(D) of each release: the sum over its rounds."""
+        ratio = self.laws[Neighbour.LARGER].log_density(statistics) - self.laws[Neighbour.SMALLER].log_density(
+            statistics
+        )
+        return np.asarray(ratio.reshape(-1, steps).sum(axis=1))
+
+    def sample(self, neighbour: Neighbour, generator: np.random.Generator, rounds: int) -> Array:
+        """Statistics of `rounds` independent rounds, without the n coordinates: those across are one chi-square number."""
+        rate, fixed = divided(self.known.mechanism)[neighbour]
+        sigma, count = self.known.mechanism.noise_multiplier, self.known.mechanism.dataset_size or 0
+        extra = neighbour is Neighbour.LARGER
+        if self.known.structured is not None:
+            shared = generator.binomial(count, rate, size=rounds).astype(np.float64)
+            new = (generator.random(rounds) < (rate if extra else 0.0)).astype(np.float64)
+            sizes = shared + new
+            along = (self.known.structured.shared * shared + self.known.structured.new * new)[:, None]
+        else:
+            along = (generator.random((rounds, count + 1)) < rate).astype(np.float64)
+            if not extra:
+                along[:, -1] = 0.0
+            sizes = along.sum(axis=1)
+        divisors = np.maximum(sizes, 1.0) if fixed is None else np.full(rounds, fixed)
+        axes = self._axes
+        inside = (along @ axes / sigma + generator.standard_normal((rounds, axes.shape[1]))) / divisors[:, None]
+        rest = self.dimension - axes.shape[1]
+        across = generator.chisquare(rest, size=rounds) / divisors**2 if rest > 0 else np.zeros(rounds)
+        return np.column_stack([np.square(inside).sum(axis=1) + across, inside @ axes.T])
+
+    @cached_property
+    def _axes(self) -> Array:
+        """Coordinates of the gradients in an orthonormal basis of their span."""
+        values, vectors = np.linalg.eigh(self.gram)
+        kept = values > 1e-12 * values[-1]
+        # in n dimensions there are at most n of them
+        kept[: -self.dimension] = False
+        return np.asarray(vectors[:, kept] * np.sqrt(values[kept]))
+
+    def _law(self, neighbour: Neighbour, rate: float, fixed: float | None) -> Law:
+        sigma, extra = self.known.mechanism.noise_multiplier, neighbour is Neighbour.LARGER
+        if self.known.structured is not None:
+            weights, sizes, sums = self._by_size(rate, extra)
+            members, squares = sums[None, :], sums**2
+        else:
+            weights, sizes, members = self._by_batch(rate, extra)
+            squares = np.einsum("ji,jk,ki->i", members, self.gram, members, optimize=True)
+        divisors = np.maximum(sizes, 1.0) if fixed is None else np.full(sizes.shape, fixed)
+        constants = weights + self.dimension * np.log(divisors) - squares / (2.0 * sigma**2)
+        coefficients = np.vstack([-0.5 * divisors**2, members * (divisors / sigma)])
+        possible = weights > -np.inf
+        return Law(constants[possible], np.ascontiguousarray(coefficients[:, possible]))
+
+    def _by_size(self, rate: float, extra: bool) -> tuple[Array, Array, Array]:
+        """Log weights, batch sizes and sums along u, batches of the same size together."""
+        structure, count = self.known.structured, self.known.mechanism.dataset_size or 0
+        assert structure is not None
+        nodes = binomial.enumerated(count, rate)
+        with np.errstate(divide="ignore"):
+            weights = np.log(nodes.weights)
+            if not extra:
+                return weights, nodes.sizes, structure.shared * nodes.sizes
+            out, joined = np.log1p(-rate) if rate < 1.0 else -np.inf, np.log(rate)
+        return (
+            np.concatenate([weights + out, weights + joined]),
+            np.concatenate([nodes.sizes, nodes.sizes + 1.0]),
+            np.concatenate([structure.shared * nodes.sizes, structure.shared * nodes.sizes + structure.new]),
+        )
+
+    def _by_batch(self, rate: float, extra: bool) -> tuple[Array, Array, Array]:
+        """Log weights, sizes and membership (records first) of every batch."""
+        records = self.gram.shape[0]
+        count = records if extra else records - 1
+        members = ((np.arange(2**count)[None, :] >> np.arange(records)[:, None]) & 1).astype(np.float64)
+        sizes = members.sum(axis=0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            weights = sizes * np.log(rate) + np.where(sizes < count, (count - sizes) * np.log1p(-rate), 0.0)
+        return weights, sizes, members

@@ -1,0 +1,99 @@
+r"""The truth that an audit is measured against: T(M(D), M(D')) of a pair whose gradients are known.
+
+Closed form for one round of structured gradients (`explicit_pair`). Otherwise by simulating the sufficient statistic, which has
+N + 2 numbers instead of n: half of the draws from each dataset are one sample of the mixture M = (P + Q)/2, and with the
+log-likelihood ratio l
+
+    dP/dM = 2/(1 + e^l),      dQ/dM = 2/(1 + e^-l),
+
+both at most 2. So alpha(t) = E_M[dP/dM; l > t] comes with a small error at every threshold, and the draws with these weights are
+themselves a trade-off function.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+from scipy.special import expit
+
+from noisymean.audit.laws import KnownPair
+from noisymean.explicit_pair import explicit_pairs
+from noisymean.mechanisms import is_sum
+from noisymean.numerics.logs import Array
+from noisymean.targets.protocol import Known, Neighbour, Structure
+from noisymean.tradeoff import FiniteOutcomes, Gaussian, Subsampled, TradeOff
+
+# Exponentials that a simulation may cost, and how many draws it has at least and at most.
+_BUDGET = 4e8
+_LEAST, _MOST = 4_000, 100_000
+_AT_ONCE = 4096
+# The simulation's error is the spread of so many parts of it.
+_PARTS = 20
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Reference:
+    """The true curve; `standard_error` is that of delta(0), zero where the curve is in closed form."""
+
+    curve: TradeOff
+    method: str
+    standard_error: float
+    # losses of independent draws from D and from D', to choose thresholds by
+    losses: tuple[Array, Array]
+
+    @property
+    def closed_form(self) -> bool:
+        """Whether the curve is exact in the tails, too."""
+        return self.standard_error == 0.0
+
+
+def reference(known: Known, steps: int, generator: np.random.Generator) -> Reference:
+    """The true curve of `steps` rounds."""
+    pair = KnownPair(known)
+    draws = int(np.clip(_BUDGET / (2.0 * steps * pair.components), _LEAST, _MOST))
+    losses = simulated(pair, steps, generator, draws)
+    exact = closed_form(known) if steps == 1 else None
+    if exact is not None:
+        return Reference(exact, "closed form", 0.0, losses)
+    parts = [weighted(a, b) for a, b in zip(*(np.array_split(side, _PARTS) for side in losses), strict=True)]
+    error = float(np.std([part.advantage() for part in parts], ddof=1)) / np.sqrt(_PARTS)
+    return Reference(weighted(*losses), "simulated statistic", max(error, 1e-9), losses)
+
+
+def weighted(smaller: Array, larger: Array) -> FiniteOutcomes:
+    """Losses of draws from P and as many from Q as a trade-off function."""
+    both = np.concatenate([smaller, larger])
+    p, q = expit(-both), expit(both)
+    # the sums are 1 up to the error of the simulation
+    return FiniteOutcomes(p / p.sum(), q / q.sum())
+
+
+def simulated(pair: KnownPair, steps: int, generator: np.random.Generator, draws: int) -> tuple[Array, Array]:
+    """`draws` log-likelihood ratios under D and under D'."""
+    found = []
+    for neighbour in Neighbour:
+        parts = []
+        for first in range(0, draws, at_once := max(1, _AT_ONCE // steps)):
+            count = min(at_once, draws - first)
+            parts.append(pair.log_ratio(pair.sample(neighbour, generator, count * steps), steps))
+        found.append(np.concatenate(parts))
+    return found[0], found[1]
+
+
+def closed_form(known: Known) -> TradeOff | None:
+    """One round of structured gradients, where it has a formula: D all-zero or aligned, the new record's gradient +-C u."""
+    if known.structured is None:
+        return None
+    if is_sum(known.mechanism) and known.structured is Structure.ZERO:
+        return Subsampled(Gaussian(1.0 / known.mechanism.noise_multiplier), known.mechanism.q)
+    wanted = (
+        f"{'zero' if known.structured is Structure.ZERO else 'C*u'}, the new record's is {known.structured.new:g}*C*u"
+    )
+    for pair in explicit_pairs(known.mechanism):
+        # a pair of which the attacker sees only a part is a bound, not the truth
+        if pair.description.endswith(wanted) and not pair.line_only and pair.left_out < 1e-12:
+            return pair.curve
+    return None

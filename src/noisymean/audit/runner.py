@@ -1,0 +1,159 @@
+r"""Run the blocks of a plan: here, in several processes (joblib), or on many machines (dask).
+
+Every worker computes `run_block(plan, index)`; what comes back, in any order, goes to the store at once. Ctrl-C stops handing out
+blocks and keeps what is finished.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, Protocol, final
+
+from noisymean.audit.store import Store
+from noisymean.audit.trials import Block, Plan, run_block
+from noisymean.errors import InvalidInput, MissingDependency
+
+LOCAL_CLUSTER = "local"
+# Blocks in flight for each worker of a cluster.
+_AHEAD = 4
+
+
+class Workers(Protocol):
+    """Who computes the blocks."""
+
+    def run(self, plan: Plan, indices: Sequence[int]) -> Iterator[Block]:
+        """The blocks of these numbers, each as soon as it is finished."""
+
+
+@final
+@dataclass(frozen=True)
+class Processes:
+    """So many processes on this machine; one is this process itself."""
+
+    count: int = 1
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.count <= 4096:
+            raise InvalidInput("jobs", self.count, "a whole number from 1 to 4096")
+
+    def run(self, plan: Plan, indices: Sequence[int]) -> Iterator[Block]:
+        """Unordered."""
+        if self.count == 1:
+            yield from (run_block(plan, index) for index in indices)
+            return
+        from joblib import Parallel, delayed
+
+        with _single_threaded():
+            parallel = Parallel(
+                n_jobs=self.count, return_as="generator_unordered", batch_size=1, pre_dispatch="2*n_jobs"
+            )
+            yield from parallel(delayed(run_block)(plan, index) for index in indices)
+
+
+@final
+@dataclass(frozen=True)
+class Dask:
+    """Workers of a dask cluster: its scheduler's address, or `local` for one on this machine."""
+
+    address: str
+    count: int = 1
+
+    def run(self, plan: Plan, indices: Sequence[int]) -> Iterator[Block]:
+        """Unordered, a few blocks ahead of what the workers have finished."""
+        try:
+            dask: Any = importlib.import_module("dask.distributed")
+        except ImportError:
+            raise MissingDependency("distributed", "distributed") from None
+        if self.address == LOCAL_CLUSTER:
+            with (
+                _single_threaded(),
+                dask.LocalCluster(
+                    n_workers=self.count, threads_per_worker=1, dashboard_address=None, silence_logs=50
+                ) as cluster,
+                dask.Client(cluster) as client,
+            ):
+                yield from _submitted(dask, client, plan, indices, self.count)
+            return
+        try:
+            client = dask.Client(self.address, timeout=10)
+        except (OSError, ValueError, TimeoutError) as fault:
+            raise InvalidInput(
+                "dask", self.address, "the address of a running scheduler, or local", f"e.g. tcp://host:8786 ({fault})"
+            ) from None
+        with client:
+            yield from _submitted(dask, client, plan, indices, max(1, len(client.nthreads())))
+
+
+def _submitted(dask: Any, client: Any, plan: Plan, indices: Sequence[int], workers: int) -> Iterator[Block]:
+    waiting = iter(indices)
+
+    def submit(count: int) -> list[Any]:
+        return [client.submit(run_block, plan, index, retries=2) for index in islice(waiting, count)]
+
+    running = dask.as_completed(submit(_AHEAD * workers))
+    for future in running:
+        yield future.result()
+        future.release()
+        running.update(submit(1))
+
+
+@contextmanager
+def _single_threaded() -> Iterator[None]:
+    """New processes leave the linear algebra to one thread each."""
+    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+    before = {name: os.environ.get(name) for name in names}
+    os.environ.update({name: value or "1" for name, value in before.items()})
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Finished:
+    """The blocks that are there, and whether that is all of them."""
+
+    blocks: list[Block]
+    interrupted: bool
+
+
+def run(
+    plan: Plan,
+    workers: Workers,
+    *,
+    store: Store | None = None,
+    resume: bool = False,
+    progress: Callable[[int], None] = lambda trials: None,
+) -> Finished:
+    """Every block of `plan` that the store does not have yet; `progress` is told how many trials are finished."""
+    blocks = [] if store is None else store.blocks(plan)
+    if blocks and not resume:
+        raise InvalidInput(
+            "store",
+            str(store.path if store else ""),
+            f"a file without results of this very audit ({len(blocks)} of {plan.blocks} blocks are there)",
+            "add --resume to go on from there",
+        )
+    finished = sum(block.trials for block in blocks)
+    progress(finished)
+    there = {block.index for block in blocks}
+    missing = [index for index in range(plan.blocks) if index not in there]
+    results = workers.run(plan, missing) if missing else iter(())
+    try:
+        for block in results:
+            if store is not None:
+                store.add(plan, block)
+            blocks.append(block)
+            finished += block.trials
+            progress(finished)
+    except KeyboardInterrupt:
+        return Finished(blocks, interrupted=True)
+    return Finished(blocks, interrupted=False)

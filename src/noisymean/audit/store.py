@@ -1,0 +1,166 @@
+r"""Finished blocks on disk: an audit that is killed goes on from where it was.
+
+One SQLite file holds the blocks of any number of audits, each under the SHA-256 of its plan. A block is one transaction: it is
+there whole, with its own checksum, or not at all. A new file is prepared under another name and linked into place, so that a
+store which exists is complete. A file that is not a store of ours is never opened for writing, nor replaced.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+import sqlite3
+import struct
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import final
+
+import numpy as np
+
+from noisymean.audit.trials import Block, Plan, canonical
+from noisymean.errors import InvalidInput
+from noisymean.numerics.logs import Array
+
+# "nmau" in the header of the file, at the place that SQLite leaves for it.
+_APPLICATION_ID = 0x6E6D6175
+_VERSION = 1
+_MAGIC = b"SQLite format 3\x00"
+_SCHEMA = f"""
+pragma application_id = {_APPLICATION_ID};
+pragma user_version = {_VERSION};
+create table audits (digest text primary key, configuration text not null) strict;
+create table blocks (
+    digest text not null references audits (digest),
+    block integer not null,
+    smaller integer not null,
+    larger integer not null,
+    features blob not null,
+    checksum blob not null,
+    primary key (digest, block)
+) strict;
+pragma journal_mode = wal;
+"""
+
+
+@final
+@dataclass(frozen=True)
+class Store:
+    """A file of finished blocks."""
+
+    path: Path
+
+    @classmethod
+    def at(cls, path: Path) -> Store:
+        """The store in that file, made if there is none."""
+        if not path.parent.is_dir():
+            raise InvalidInput("store", str(path), "a file in an existing folder", f"create {path.parent} first")
+        if not path.exists():
+            _create(path)
+        _check_header(path)
+        store = cls(path)
+        with store._open() as database:
+            (version,) = database.execute("pragma user_version").fetchone()
+            (health,) = database.execute("pragma quick_check(1)").fetchone()
+        if version != _VERSION:
+            raise InvalidInput(
+                "store", str(path), f"a store of version {_VERSION}, not {version}", "choose another file"
+            )
+        if health != "ok":
+            raise _damaged(path, health)
+        return store
+
+    def blocks(self, plan: Plan) -> list[Block]:
+        """What is there of this plan; a block that is not as it was written is an error, not a gap."""
+        with self._open() as database:
+            rows = database.execute(
+                "select block, smaller, larger, features, checksum from blocks where digest = ? order by block",
+                (plan.digest(),),
+            ).fetchall()
+        return [self._read(plan, *row) for row in rows]
+
+    def add(self, plan: Plan, block: Block) -> None:
+        """Keep a finished block; once this returns it survives a kill."""
+        features = np.vstack([part for part in (block.smaller, block.larger) if part.size])
+        data = np.ascontiguousarray(features, dtype="<f8").tobytes()
+        runs = block.smaller.shape[0], block.larger.shape[0]
+        row = (plan.digest(), block.index, *runs, data, _checksum(plan, block.index, *runs, data))
+        with self._open() as database, database:
+            database.execute(
+                "insert or ignore into audits values (?, ?)", (plan.digest(), canonical(plan.configuration()))
+            )
+            database.execute("insert or ignore into blocks values (?, ?, ?, ?, ?, ?)", row)
+
+    def seeds(self, plan: Plan) -> list[int]:
+        """Seeds of the stored audits that are this one but for the seed."""
+        with self._open() as database:
+            rows = database.execute("select configuration from audits").fetchall()
+        wanted = {**plan.configuration(), "seed": None}
+        found = [json.loads(text) for (text,) in rows]
+        return [entry["seed"] for entry in found if {**entry, "seed": None} == wanted]
+
+    @contextmanager
+    def _open(self) -> Iterator[sqlite3.Connection]:
+        try:
+            # mode=rw never creates
+            with closing(
+                sqlite3.connect(f"{self.path.resolve().as_uri()}?mode=rw", uri=True, timeout=60.0)
+            ) as database:
+                database.execute("pragma synchronous = full")
+                yield database
+        except sqlite3.OperationalError as fault:
+            raise InvalidInput("store", str(self.path), "a file that can be read and written", str(fault)) from None
+        except sqlite3.DatabaseError as fault:
+            raise _damaged(self.path, str(fault)) from None
+
+    def _read(self, plan: Plan, index: int, smaller: int, larger: int, data: bytes, checksum: bytes) -> Block:
+        expected = plan.runs(index) if 0 <= index < plan.blocks else None
+        sound = expected == (smaller, larger) and checksum == _checksum(plan, index, smaller, larger, data)
+        rows = smaller + larger
+        if not sound or rows == 0 or len(data) % (8 * rows):
+            raise _damaged(self.path, f"block {index} is not as it was written")
+        features: Array = np.frombuffer(data, dtype="<f8").reshape(rows, -1).astype(np.float64)
+        return Block(index, features[:smaller], features[smaller:])
+
+
+def _checksum(plan: Plan, index: int, smaller: int, larger: int, data: bytes) -> bytes:
+    return hashlib.sha256(plan.digest().encode() + struct.pack("<3q", index, smaller, larger) + data).digest()
+
+
+def _damaged(path: Path, reason: str) -> InvalidInput:
+    return InvalidInput(
+        "store", str(path), f"an undamaged store ({reason})", "nothing was overwritten; choose another file"
+    )
+
+
+def _create(path: Path) -> None:
+    unfinished = path.with_name(f".{secrets.token_hex(8)}.unfinished")
+    try:
+        with closing(sqlite3.connect(unfinished)) as database:
+            database.executescript(_SCHEMA)
+        # unlike a rename, a link never replaces what another process has put there meanwhile
+        with suppress(FileExistsError):
+            os.link(unfinished, path)
+    except (OSError, sqlite3.Error) as fault:
+        raise InvalidInput("store", str(path), "a file that can be written", f"choose another ({fault})") from None
+    finally:
+        for suffix in ("", "-wal", "-shm", "-journal"):
+            with suppress(OSError):
+                unfinished.with_name(unfinished.name + suffix).unlink()
+
+
+def _check_header(path: Path) -> None:
+    """Refuse what is not ours by its first bytes, before SQLite touches it."""
+    try:
+        with path.open("rb") as stream:
+            header = stream.read(100)
+    except OSError as fault:
+        raise InvalidInput("store", str(path), "a file that can be read", fault.strerror or str(fault)) from None
+    ours = header[:16] == _MAGIC and len(header) == 100 and struct.unpack(">I", header[68:72])[0] == _APPLICATION_ID
+    if not ours:
+        raise InvalidInput(
+            "store", str(path), "a store written by `noisymean audit`", "it was left as it is; choose another file"
+        )

@@ -1,0 +1,185 @@
+r"""The trials of an audit, in blocks, each a pure function of (plan, block): any number of workers gives the same bits.
+
+Block b of seed S draws from SeedSequence(S, spawn_key=(b, k)): k = 0 runs on D, k = 1 on D', k = 2 and 3 are the distinguisher's
+own coins. Half of the runs are on D and half on D' (the odd one on D). What is kept of a run is its row of features.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, final
+
+import numpy as np
+
+from noisymean.audit import distinguishers
+from noisymean.audit.distinguishers import Distinguisher, Labelled
+from noisymean.errors import InvalidInput, NoisymeanError
+from noisymean.numerics.logs import Array
+from noisymean.targets import registry
+from noisymean.targets.protocol import Neighbour, Target, TrialFault
+
+MOST_TRIALS = 10**9
+# What a seed means. Changes when the same plan would give other numbers.
+STREAM = 1
+# Numbers released in a block, and how many of them are held at once.
+_BLOCK_NUMBERS, _HELD_NUMBERS = 1 << 24, 1 << 23
+_MOST_PER_BLOCK = 500
+# Targets that are not ours may be slow: finished work is kept more often.
+_MOST_PER_FOREIGN_BLOCK = 40
+
+
+class FaultyTrial(NoisymeanError):
+    """The target misbehaved; says in which trial, and how to run that trial again."""
+
+
+@final
+@dataclass(frozen=True)
+class Plan:
+    """All that decides the features of every trial."""
+
+    target: str
+    distinguisher: str
+    seed: int
+    trials: int
+    per_block: int
+
+    def __post_init__(self) -> None:
+        if isinstance(self.trials, bool) or not isinstance(self.trials, int) or not 2 <= self.trials <= MOST_TRIALS:
+            raise InvalidInput(
+                "trials", self.trials, f"a whole number from 2 to {MOST_TRIALS:.0e}", "half run on each dataset"
+            )
+        if isinstance(self.seed, bool) or not isinstance(self.seed, int) or not 0 <= self.seed < 2**128:
+            raise InvalidInput("seed", self.seed, "a whole number from 0 to 2^128 - 1")
+
+    @property
+    def blocks(self) -> int:
+        """How many there are."""
+        return -(-self.trials // self.per_block)
+
+    def runs(self, block: int) -> tuple[int, int]:
+        """Runs of a block on D and on D'."""
+        trials = min(self.per_block, self.trials - block * self.per_block)
+        return trials - trials // 2, trials // 2
+
+    def configuration(self) -> dict[str, Any]:
+        """As JSON."""
+        return {
+            "stream": STREAM,
+            "target": json.loads(self.target),
+            "distinguisher": json.loads(self.distinguisher),
+            "seed": self.seed,
+            "trials": self.trials,
+            "per_block": self.per_block,
+        }
+
+    def digest(self) -> str:
+        """The name under which a store files the blocks."""
+        return hashlib.sha256(canonical(self.configuration()).encode()).hexdigest()
+
+
+def canonical(value: Mapping[str, Any]) -> str:
+    """One text for one value."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def plan(target: Target, distinguisher: Distinguisher, *, seed: int, trials: int) -> Plan:
+    """Blocks so small that finished work is saved often, so large that saving costs nothing."""
+    description = target.configuration()
+    most = _MOST_PER_BLOCK if description["target"] == "synthetic" else _MOST_PER_FOREIGN_BLOCK
+    numbers = max(1, target.dimension * target.steps)
+    per_block = int(np.clip(_BLOCK_NUMBERS // numbers, 2, most)) // 2 * 2
+    return Plan(canonical(description), canonical(distinguisher.configuration()), seed, trials, per_block)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Features of the runs of one block."""
+
+    index: int
+    smaller: Array
+    larger: Array
+
+    @property
+    def trials(self) -> int:
+        """Runs in it."""
+        return int(self.smaller.shape[0] + self.larger.shape[0])
+
+
+def joined(blocks: Sequence[Block]) -> Labelled:
+    """The features of several blocks, in the order of their numbers."""
+    ordered = sorted(blocks, key=lambda block: block.index)
+    return Labelled(_stacked([block.smaller for block in ordered]), _stacked([block.larger for block in ordered]))
+
+
+def _stacked(parts: list[Array]) -> Array:
+    filled = [part for part in parts if part.size]
+    return np.vstack(filled) if filled else np.empty((0, 1))
+
+
+def run_block(what: Plan, index: int) -> Block:
+    """All trials of one block, a few at a time."""
+    target, distinguisher = _built(what.target, what.distinguisher)
+    sides = [
+        _side(what, target, distinguisher, index, number, neighbour, runs)
+        for number, (neighbour, runs) in enumerate(zip(Neighbour, what.runs(index), strict=True))
+    ]
+    return Block(index, *sides)
+
+
+def sequence(seed: int, *key: int) -> np.random.SeedSequence:
+    """Where the randomness of a part of an audit comes from."""
+    return np.random.SeedSequence(seed, spawn_key=key)
+
+
+def generator(seed: int, *key: int) -> np.random.Generator:
+    """SFC64: the fastest of numpy's generators at normal numbers, and a good one."""
+    return np.random.Generator(np.random.SFC64(sequence(seed, *key)))
+
+
+@lru_cache(maxsize=2)
+def _built(target: str, distinguisher: str) -> tuple[Target, Distinguisher]:
+    """Once for each process."""
+    what = registry.rebuilt(json.loads(target))
+    return what, distinguishers.rebuilt(json.loads(distinguisher), what)
+
+
+def _side(
+    what: Plan, target: Target, distinguisher: Distinguisher, index: int, number: int, neighbour: Neighbour, runs: int
+) -> Array:
+    source, coins = generator(what.seed, index, number), generator(what.seed, index, 2 + number)
+    at_once = max(1, _HELD_NUMBERS // max(1, target.dimension * target.steps))
+    found = []
+    for first in range(0, runs, at_once):
+        try:
+            found.append(_features(target, distinguisher, neighbour, source, coins, min(at_once, runs - first)))
+        except TrialFault as fault:  # noqa: PERF203 - once in thousands of runs
+            run = first + fault.index
+            # runs on D come first
+            trial = index * what.per_block + number * what.runs(index)[0] + run
+            where = f"seed {what.seed}, block {index}, run {run} on {neighbour.value}"
+            raise FaultyTrial(f"trial {trial} ({where}): {fault.reason}") from None
+    return _stacked(found)
+
+
+def _features(
+    target: Target,
+    distinguisher: Distinguisher,
+    neighbour: Neighbour,
+    source: np.random.Generator,
+    coins: np.random.Generator,
+    count: int,
+) -> Array:
+    outputs = target.release(neighbour, source, count)
+    wanted = (count, target.steps, target.dimension)
+    if outputs.shape != wanted:
+        raise TrialFault(0, f"released shape {outputs.shape[1:]} where {wanted[1:]} was promised")
+    features = distinguisher.features(outputs, coins)
+    finite = np.isfinite(features).all(axis=1)
+    if not finite.all():
+        raise TrialFault(int(np.argmin(finite)), "released a number that is not finite")
+    return features

@@ -1,0 +1,70 @@
+r"""The claim as a curve: what an accountant of the noisy sum says about the whole release.
+
+Over several rounds delta(eps) is known and f is wanted. Each epsilon gives a line below f, 1 - delta(eps) - e^eps alpha (Dong,
+Roth and Su 2022, Proposition 6), and the upper envelope of finitely many is again a trade-off function, never above f: an audit
+against it errs in favour of the claim.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import numpy as np
+
+from noisymean.many_rounds import claimed_rounds
+from noisymean.mechanisms import Mechanism
+from noisymean.numerics.logs import Array
+from noisymean.one_round import claimed
+from noisymean.tradeoff import FiniteOutcomes, Side, TradeOff
+
+# The curve is traced by this many lines on each side of slope -1, up to the epsilon at which delta is this small.
+_LINES = 96
+_SMALLEST_DELTA = 1e-10
+
+
+def claimed_curve(mechanism: Mechanism, steps: int = 1) -> TradeOff:
+    """The SGM curve of `steps` rounds that is claimed for `mechanism`, whatever it divides by."""
+    if steps == 1:
+        return claimed(mechanism)
+    rounds = claimed_rounds(mechanism, steps)
+    slopes, heights = [], []
+    for direction in (rounds, rounds.inverse()):
+        last = direction.epsilon(_SMALLEST_DELTA, Side.ABOVE)
+        # denser near 0, where the curve bends most
+        for epsilon in last * np.linspace(0.0, 1.0, _LINES) ** 2:
+            kept = -math.expm1(min(direction.log_delta(float(epsilon), Side.ABOVE), 0.0))
+            slope = math.exp(epsilon)
+            # T(Q, P) >= 1 - delta - e^eps alpha, reflected in the diagonal
+            slopes.append(slope if direction is rounds else 1.0 / slope)
+            heights.append(kept if direction is rounds else kept / slope)
+    return below(np.array(slopes), np.array(heights))
+
+
+def below(slopes: Array, heights: Array) -> FiniteOutcomes:
+    """The largest of the lines height - slope * alpha, and 0, as the curve of finitely many outcomes."""
+    order = np.lexsort((-heights, -slopes))
+    hull: list[tuple[float, float]] = []
+    for slope, height in zip(slopes[order].tolist(), heights[order].tolist(), strict=True):
+        if hull and hull[-1][0] == slope:
+            continue
+        while hull and (height >= hull[-1][1] or (len(hull) > 1 and _useless(hull[-2], hull[-1], (slope, height)))):
+            hull.pop()
+        hull.append((slope, height))
+    crossings = [(a[1] - b[1]) / (a[0] - b[0]) for a, b in pairwise(hull)]
+    end = hull[-1][1] / hull[-1][0]
+    alpha = np.array([0.0, *crossings, end])
+    alpha = np.minimum(np.maximum.accumulate(alpha), 1.0)
+    beta = np.clip(
+        np.array([hull[0][1], *(h - s * x for (s, h), x in zip(hull[1:], crossings, strict=True)), 0.0]), 0.0, 1.0
+    )
+    beta = np.minimum.accumulate(beta)
+    return FiniteOutcomes(
+        np.concatenate([[0.0], np.diff(alpha), [1.0 - alpha[-1]]]),
+        np.concatenate([[1.0 - beta[0]], -np.diff(beta), [0.0]]),
+    )
+
+
+def _useless(left: tuple[float, float], middle: tuple[float, float], right: tuple[float, float]) -> bool:
+    """Whether `middle` is nowhere above both others; slopes fall from left to right."""
+    return (left[1] - right[1]) * (left[0] - middle[0]) <= (left[1] - middle[1]) * (left[0] - right[0])
