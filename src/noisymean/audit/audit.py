@@ -80,6 +80,8 @@ def audit(
     learned = [block for block in done.blocks if block.index < training]
     judged = [block for block in done.blocks if block.index >= training]
     if not judged or (training and not learned):
+        if done.interrupted:
+            raise KeyboardInterrupt
         raise Undefined(
             "trials",
             sum(block.trials for block in done.blocks),

@@ -94,13 +94,11 @@ class Store:
             )
             database.execute("insert or ignore into blocks values (?, ?, ?, ?, ?, ?)", row)
 
-    def seeds(self, plan: Plan) -> list[int]:
-        """Seeds of the stored audits that are this one but for the seed."""
+    def seeds(self) -> dict[str, int]:
+        """The seed of every audit in here, by its digest."""
         with self._open() as database:
-            rows = database.execute("select configuration from audits").fetchall()
-        wanted = {**plan.configuration(), "seed": None}
-        found = [json.loads(text) for (text,) in rows]
-        return [entry["seed"] for entry in found if {**entry, "seed": None} == wanted]
+            rows = database.execute("select digest, configuration from audits").fetchall()
+        return {digest: json.loads(configuration)["seed"] for digest, configuration in rows}
 
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from noisymean import __version__
-from noisymean.cli import account, calibrate, curve, data, demo
+from noisymean.cli import account, audit, calibrate, curve, data, demo
 from noisymean.cli.faults import guarded
 
 PROGRAM = "noisymean"
@@ -18,6 +18,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "curve": curve.command,
     "account": account.command,
     "calibrate": calibrate.command,
+    "audit": audit.command,
     "demo": demo.command,
     "data": data.command,
 }

@@ -66,8 +66,12 @@ class Synthetic:
 
     @property
     def name(self) -> str:
-        """The mechanism and its gradients."""
-        return f"synthetic {self.mechanism.name}, {self.gradients.value} gradients"
+        """The mechanism, its gradients and its numbers."""
+        mechanism = self.mechanism
+        return (
+            f"synthetic {mechanism.name}, {self.gradients.value} gradients: N={mechanism.dataset_size} n={self.dimension}"
+            f" q={mechanism.q:.6g} sigma={mechanism.noise_multiplier:g} C={self.max_grad_norm:g} T={self.steps}"
+        )
 
     @property
     def dimension(self) -> int:

@@ -1,0 +1,57 @@
+"""How far an audit is: a bar on a terminal, a line now and then in a log; trials per second and time left."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from time import monotonic
+
+from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
+from rich.text import Text
+
+from noisymean.cli.output import error_console, note
+
+_SECONDS_BETWEEN_LINES = 15.0
+
+
+class _Speed(ProgressColumn):
+    def render(self, task: Task) -> Text:
+        """Trials per second, as soon as there are any."""
+        return Text(f"{task.speed:,.0f} trials/s" if task.speed else "")
+
+
+@contextmanager
+def progress(trials: int) -> Iterator[Callable[[int], None]]:
+    """A function to be told how many of `trials` are finished."""
+    console = error_console()
+    if not console.is_terminal:
+        yield _Lines(trials)
+        return
+    columns = (
+        TextColumn("{task.completed:,.0f} of {task.total:,.0f} trials"),
+        BarColumn(),
+        _Speed(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("", total=trials)
+        yield lambda finished: bar.update(task, completed=finished)
+
+
+class _Lines:
+    """A line every so often; none if the work is over before."""
+
+    def __init__(self, trials: int) -> None:
+        self._trials, self._start, self._last = trials, monotonic(), monotonic()
+        self._before: int | None = None
+
+    def __call__(self, finished: int) -> None:
+        # what a store had already says nothing about speed
+        self._before = finished if self._before is None else self._before
+        now = monotonic()
+        if now - self._last < _SECONDS_BETWEEN_LINES or finished == self._before:
+            return
+        self._last = now
+        speed = (finished - self._before) / (now - self._start)
+        left = (self._trials - finished) / speed
+        note(f"{finished:,} of {self._trials:,} trials, {speed:,.1f} trials/s, {left:,.0f} s left")
