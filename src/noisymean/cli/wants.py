@@ -41,7 +41,6 @@ WANTED = {
     "epsilon": Wanted("a number >= 0", "1.0"),
     "target_epsilon": Wanted("a number > 0", "2.0"),
     "adjacency": Wanted("one of add-remove, zero-out, replace-one", "add-remove"),
-    "target": Wanted("synthetic or FILE.py:NAME", "synthetic"),
     "trials": Wanted("a whole number from 2 to 1e+09", "10000", _WRITTEN),
     "confidence": Wanted("a number from 0.6 to 1, below 1", "0.95"),
     "seed": Wanted("a whole number >= 0", "1"),
