@@ -1,0 +1,180 @@
+"""How a batch becomes per-sample gradients of the library's parameters.
+
+replayed    rows computed once; a batch's rows are put into `grad_sample`, small sets of batches are kept ready
+structured  rows that are all alike but one: a view of one buffer, whatever the size of the batch
+recomputed  forward and backward through the library's own hooks, on every trial
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, final
+
+import torch
+from torch import Tensor, nn
+
+from noisymean.targets.models.tasks import Pass, Record, Task
+
+# numbers kept ready of batches that come again
+_KEPT = 1 << 28
+
+
+class Feeder(ABC):
+    """Gives `parameters` their per-sample gradients."""
+
+    def __init__(self, parameters: Sequence[nn.Parameter], steps_on_empty: bool) -> None:
+        self.parameters, self.steps_on_empty = list(parameters), steps_on_empty
+
+    def feed(self, indices: Sequence[int]) -> None:
+        """The gradients of this batch; an empty one is a single zero gradient where the release cannot step without."""
+        if len(indices):
+            self.fill(indices)
+        else:
+            count = 0 if self.steps_on_empty else 1
+            for parameter in self.parameters:
+                give(parameter, torch.zeros(count, *parameter.shape))
+
+    @abstractmethod
+    def fill(self, indices: Sequence[int]) -> None:
+        """The gradients of a batch with records."""
+
+
+def give(parameter: nn.Parameter, gradients: Tensor) -> None:
+    """`grad_sample`, where every release looks for it."""
+    parameter.grad_sample = gradients  # type: ignore[attr-defined]
+
+
+@final
+class Replayed(Feeder):
+    """Rows, flat, as computed once."""
+
+    def __init__(self, parameters: Sequence[nn.Parameter], steps_on_empty: bool, rows: Tensor) -> None:
+        super().__init__(parameters, steps_on_empty)
+        self.rows = rows
+        self.sizes = [parameter.numel() for parameter in parameters]
+        self.ready: dict[tuple[int, ...], list[Tensor]] = {}
+        self.kept = 0
+
+    def fill(self, indices: Sequence[int]) -> None:
+        """Fresh views: releases mark the tensors they have used."""
+        for parameter, part in zip(self.parameters, self._parts(tuple(indices)), strict=True):
+            give(parameter, part.view_as(part))
+
+    def _parts(self, indices: tuple[int, ...]) -> list[Tensor]:
+        if (parts := self.ready.get(indices)) is not None:
+            return parts
+        chosen = self.rows[list(indices)]
+        parts = [
+            piece.reshape(len(indices), *parameter.shape).contiguous()
+            for piece, parameter in zip(torch.split(chosen, self.sizes, dim=1), self.parameters, strict=True)
+        ]
+        if self.kept + chosen.numel() <= _KEPT:
+            self.ready[indices] = parts
+            self.kept += chosen.numel()
+        return parts
+
+
+@final
+class StructuredRows(Feeder):
+    """One parameter; every gradient is a multiple of the first axis, `shared` for D's records, `new` for the last."""
+
+    def __init__(
+        self, parameters: Sequence[nn.Parameter], steps_on_empty: bool, newest: int, shared: float, new: float
+    ) -> None:
+        super().__init__(parameters, steps_on_empty)
+        (self.parameter,) = parameters
+        self.newest, self.shared, self.new = newest, shared, new
+        self.buffer = torch.zeros(0, *self.parameter.shape)
+
+    def fill(self, indices: Sequence[int]) -> None:
+        """A view of as many rows as there are records; the newest record is the last of its batch."""
+        count = len(indices)
+        if count > len(self.buffer):
+            self.buffer = torch.zeros(count + count // 4, *self.parameter.shape)
+            self.buffer.flatten(1)[:, 0] = self.shared
+        rows = self.buffer[:count]
+        rows.flatten(1)[:, 0] = self.shared
+        if indices[-1] == self.newest:
+            rows[-1].view(-1)[0] = self.new
+        give(self.parameter, rows.view_as(rows))
+
+
+@final
+class Recomputed(Feeder):
+    """The library's own per-sample gradients, averaged over the passes of a record where there are several."""
+
+    def __init__(
+        self,
+        parameters: Sequence[nn.Parameter],
+        steps_on_empty: bool,
+        module: Callable[..., Tensor],
+        records: Record,
+        passes: Callable[[Record], Iterator[Pass]],
+        reduce: Callable[[Tensor], Tensor],
+    ) -> None:
+        super().__init__(parameters, steps_on_empty)
+        self.module, self.records, self.passes, self.reduce = module, records, passes, reduce
+
+    def fill(self, indices: Sequence[int]) -> None:
+        """Forward and backward for every pass."""
+        batch = tuple(part[list(indices)] for part in self.records)
+        found = list[list[Tensor]]()
+        for one in self.passes(batch):
+            for parameter in self.parameters:
+                if hasattr(parameter, "grad_sample") and found:
+                    del parameter.grad_sample
+            self.reduce(one.losses(self.module(*one.inputs))).backward()  # type: ignore[no-untyped-call]
+            found.append([_flat(parameter) for parameter in self.parameters])
+        if len(found) > 1:
+            for parameter, *draws in zip(self.parameters, *found, strict=True):
+                give(parameter, torch.stack(draws).mean(0))
+
+
+@final
+class Ghost(Feeder):
+    """Two backward passes inside the library's loss; there are no per-sample gradients to see."""
+
+    def __init__(
+        self,
+        parameters: Sequence[nn.Parameter],
+        steps_on_empty: bool,
+        module: Callable[..., Tensor],
+        records: Record,
+        criterion: Any,
+    ) -> None:
+        super().__init__(parameters, steps_on_empty)
+        self.module, self.records, self.criterion = module, records, criterion
+
+    def feed(self, indices: Sequence[int]) -> None:
+        """An empty batch has a zero gradient."""
+        if len(indices):
+            self.fill(indices)
+        else:
+            for parameter in self.parameters:
+                parameter.grad = torch.zeros_like(parameter)
+
+    def fill(self, indices: Sequence[int]) -> None:
+        """The library's criterion does it all."""
+        inputs, labels = (part[list(indices)] for part in self.records)
+        self.criterion(self.module(inputs), labels).backward()
+
+
+def _flat(parameter: nn.Parameter) -> Tensor:
+    """`grad_sample`, which some releases keep as a list of batches."""
+    gradients = parameter.grad_sample  # type: ignore[attr-defined]
+    return torch.cat(gradients) if isinstance(gradients, list) else gradients
+
+
+@final
+class Given:
+    """The task whose gradients are the records themselves: a linear model, its answer as the loss."""
+
+    def passes(self, records: Record) -> Iterator[Pass]:
+        """One; the gradient of <w, x> is x."""
+        yield Pass((records[0],), lambda answer: answer.flatten())
+
+
+def passes_of(task: Task | Given) -> Callable[[Record], Iterator[Pass]]:
+    """The passes of either kind of task."""
+    return task.passes

@@ -1,0 +1,186 @@
+"""The process in which one release lives: `python -m noisymean.targets.opacus_releases.worker [FOLDER]`.
+
+FOLDER is put in front of the path, so that `import opacus` finds that release. Requests arrive as frames on standard input:
+
+    open      a setup and the records it needs; answered with the number of parameters
+    gradients the clipped gradients of D', into a mapped array
+    release   rounds on D or D' from a seed, into a mapped array
+
+It ends with its input.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any, final
+
+
+def main() -> int:
+    """Answer until the other side goes away."""
+    # the pipe belongs to the protocol: whatever a library prints goes to standard error
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    if len(sys.argv) > 1:
+        sys.path.insert(0, sys.argv[1])
+    warnings.simplefilter("ignore")
+    from noisymean.targets.opacus_releases import wire
+
+    server: Server | None = None
+    while (request := wire.receive(sys.stdin.buffer)) is not None:
+        try:
+            if request["do"] == "open":
+                server = Server(request)
+            assert server is not None
+            answer = server.answer(request)
+        except Exception as fault:  # the boundary of the process: the other side says it in one line
+            answer = {"fault": f"{type(fault).__name__}: {' '.join(str(fault).split())[:500]}"}
+        wire.send(answers, answer)
+    return 0
+
+
+@final
+class Server:
+    """One setup, on both datasets."""
+
+    def __init__(self, request: Mapping[str, Any]) -> None:
+        import torch
+
+        from noisymean.targets.opacus_releases import shims, wire
+        from noisymean.targets.opacus_releases.releases import Release
+        from noisymean.targets.opacus_releases.setup import Setup
+
+        torch.set_num_threads(int(request["threads"]))
+        self.setup = Setup.from_json(request["setup"])
+        self.shims = shims.put_in_place(Release(self.setup.release))
+        self.borrower = wire.Borrower()
+        self.arrays = [self.borrower.borrow(described) for described in request["arrays"]]
+        self.drivers: dict[str, Any] = {}
+        import opacus
+
+        self.where = str(Path(opacus.__file__).parent)
+
+    def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """What was asked."""
+        import torch
+
+        self.borrower.keep(request["keep"])
+        match request["do"]:
+            case "open":
+                count = sum(parameter.numel() for parameter in self._module().parameters())
+                return {"dimension": count, "shims": self.shims, "where": self.where}
+            case "gradients":
+                into = self.borrower.borrow(request["into"])
+                into[...] = self._clipped().numpy()
+                return {}
+            case "release":
+                sink = torch.from_numpy(self.borrower.borrow(request["into"]))
+                self._driver(request["neighbour"]).run(int(request["seed"]), sink)
+                return {}
+            case other:
+                raise ValueError(other)
+
+    def _module(self) -> Any:
+        from torch import nn
+
+        from noisymean.targets.models import model_named
+        from noisymean.targets.opacus_releases.setup import Network
+
+        source = self.setup.source
+        if isinstance(source, Network):
+            return model_named(source.model).build(source.seed)
+        layer = nn.Linear(source.dimension, 1, bias=False)
+        nn.init.zeros_(layer.weight)
+        return layer
+
+    @cached_property
+    def _task(self) -> Any:
+        from noisymean.targets.models import model_named
+        from noisymean.targets.opacus_releases.feeders import Given
+        from noisymean.targets.opacus_releases.setup import Network
+
+        source = self.setup.source
+        return model_named(source.model).task(source.draws) if isinstance(source, Network) else Given()
+
+    @cached_property
+    def _records(self) -> Any:
+        """What the network is fed with; the last record is the one that D lacks."""
+        import torch
+
+        from noisymean.targets.data import Images, named
+        from noisymean.targets.opacus_releases.setup import Network
+
+        source = self.setup.source
+        if isinstance(source, Network):
+            pixels, labels = self.arrays
+            dataset = named("mnist" if pixels.shape[-1] == 1 else "cifar10")
+            return self._task.records(Images(dataset, pixels, labels), source.draws_seed)
+        return (torch.from_numpy(self.arrays[0]).to(torch.float32),)
+
+    @cached_property
+    def _gradients(self) -> Any:
+        """Of all records of D', before clipping."""
+        from noisymean.targets.models import gradients_of
+        from noisymean.targets.opacus_releases.setup import Network
+
+        if isinstance(self.setup.source, Network):
+            return gradients_of(self._module(), self._task, self._records)
+        return self._records[0]
+
+    def _clipped(self) -> Any:
+        """As the library clips them: the whole gradient, or every layer of it to its share of the bound."""
+        import math
+
+        import torch
+
+        from noisymean.targets.models import clipped
+        from noisymean.targets.opacus_releases.releases import Clipping
+
+        bound = self.setup.max_grad_norm
+        if self.setup.clipping is not Clipping.PER_LAYER:
+            return clipped(self._gradients.double(), bound)
+        sizes = [parameter.numel() for parameter in self._module().parameters()]
+        layers = self._gradients.double().split(sizes, dim=1)
+        return torch.cat([clipped(layer, bound / math.sqrt(len(sizes))) for layer in layers], dim=1)
+
+    def _driver(self, neighbour: str) -> Any:
+        """Built when it is first needed."""
+        if neighbour in self.drivers:
+            return self.drivers[neighbour]
+        from noisymean.targets.opacus_releases import feeders
+        from noisymean.targets.opacus_releases.drivers import MadePrivate, driver_for, scale_of
+        from noisymean.targets.opacus_releases.releases import Clipping, GradSample
+        from noisymean.targets.opacus_releases.setup import Mode, Structured
+
+        setup = self.setup
+        driver = driver_for(setup, setup.dataset_size + (neighbour == "D'"), self._module())
+        steps = driver.release.steps_on_empty and setup.clipping is not Clipping.ADAPTIVE
+        trained = driver.private if isinstance(driver, MadePrivate) else driver.module
+        if isinstance(setup.source, Structured):
+            bound = setup.max_grad_norm
+            driver.feeder = feeders.StructuredRows(
+                driver.parameters, steps, setup.dataset_size, setup.source.shared * bound, setup.source.new * bound
+            )
+        elif setup.grad_sample is GradSample.GHOST and isinstance(driver, MadePrivate):
+            driver.feeder = feeders.Ghost(driver.parameters, steps, trained, self._records, driver.criterion)
+        elif setup.mode is Mode.REPLAY:
+            driver.feeder = feeders.Replayed(driver.parameters, steps, self._gradients)
+        else:
+            driver.feeder = feeders.Recomputed(
+                driver.parameters,
+                steps,
+                trained,
+                self._records,
+                self._task.passes,
+                lambda losses: scale_of(setup.reduction, losses),
+            )
+        self.drivers[neighbour] = driver
+        return driver
+
+
+if __name__ == "__main__":
+    sys.exit(main())
