@@ -51,7 +51,8 @@ def test_every_limit_of_an_estimate():
     assert extreme in found.corner_alpha
     truth = Gaussian(1.5)
     # at the stated confidence; with this seed it holds
-    assert found.delta_lower <= truth.advantage() and found.delta_lower > truth.advantage() - 0.05
+    assert found.delta_lower <= truth.advantage()
+    assert found.delta_lower > truth.advantage() - 0.05
     assert found.epsilon_lower <= truth.epsilon(1e-5)
     assert (found.corner_beta >= truth(found.corner_alpha)).all()
     assert 1.3 < found.parametric.mu_lower <= 1.5
@@ -67,7 +68,8 @@ def test_audited_curve_is_convex_and_above_the_truth():
     curve = found.curve(alpha)
     assert (curve >= Gaussian(1.0)(alpha) - 1e-12).all()
     assert (np.diff(curve, 2) >= -1e-12).all()
-    assert curve[0] <= 1.0 and curve[-1] == 0.0
+    assert curve[0] <= 1.0
+    assert curve[-1] == 0.0
 
 
 def test_hull_of_corners():
@@ -112,7 +114,11 @@ def test_thresholds_leave_the_main_one_out():
 
 def test_scores_that_are_all_equal():
     found = estimate(
-        Labelled(np.zeros((50, 1)), np.zeros((50, 1))), Judge(first_column, 0.0, np.empty(0)), confidence=0.95, delta=1e-5
+        Labelled(np.zeros((50, 1)), np.zeros((50, 1))),
+        Judge(first_column, 0.0, np.empty(0)),
+        confidence=0.95,
+        delta=1e-5,
     )
     assert (found.alpha.estimate, found.beta.estimate) == (0.0, 1.0)
-    assert found.delta_lower == 0.0 and found.epsilon_lower == 0.0
+    assert found.delta_lower == 0.0
+    assert found.epsilon_lower == 0.0

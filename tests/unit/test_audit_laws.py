@@ -45,7 +45,7 @@ def plain_log_density(mechanism, bound, rows, x):
     for batch in product((0, 1), repeat=len(rows)):
         size = sum(batch)
         divisor = denominator if denominator is not None else max(size, 1)
-        mean = sum((b * row for b, row in zip(batch, rows)), start=np.zeros(x.size)) / divisor
+        mean = sum((b * row for b, row in zip(batch, rows, strict=False)), start=np.zeros(x.size)) / divisor
         scale = mechanism.noise_multiplier * bound / divisor
         weight = rate**size * (1 - rate) ** (len(rows) - size)
         total += weight * multivariate_normal.pdf(x, mean, scale**2 * np.eye(x.size))
@@ -66,9 +66,10 @@ def test_log_ratio_is_that_of_the_densities(name, kind):
     outputs = target.release(Neighbour.LARGER, np.random.default_rng(3), 6)
     pair = KnownPair(known)
     found = pair.log_ratio(pair.statistics(outputs), 2)
-    for ratio, release in zip(found, outputs):
+    for ratio, release in zip(found, outputs, strict=False):
         expected = sum(
-            plain_log_density(mechanism, 0.7, rows, x) - plain_log_density(mechanism, 0.7, rows[:-1], x) for x in release
+            plain_log_density(mechanism, 0.7, rows, x) - plain_log_density(mechanism, 0.7, rows[:-1], x)
+            for x in release
         )
         assert ratio == pytest.approx(expected, abs=1e-9)
 
@@ -80,7 +81,9 @@ def test_structured_rows_may_be_written_out():
     written = Known(mechanism, 0.1, gradients=np.array([axis] * 6 + [-axis]))
     outputs = target.release(Neighbour.SMALLER, np.random.default_rng(1), 20)
     one, other = KnownPair(target.known()), KnownPair(written)
-    assert one.log_ratio(one.statistics(outputs), 1) == pytest.approx(other.log_ratio(other.statistics(outputs), 1), abs=1e-9)
+    assert one.log_ratio(one.statistics(outputs), 1) == pytest.approx(
+        other.log_ratio(other.statistics(outputs), 1), abs=1e-9
+    )
 
 
 @pytest.mark.parametrize("name", MECHANISMS)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -62,6 +63,8 @@ class Dask:
 
     address: str
     count: int = 1
+    # seconds to wait for the scheduler
+    patience: float = 10.0
 
     def run(self, plan: Plan, indices: Sequence[int]) -> Iterator[Block]:
         """Unordered, a few blocks ahead of what the workers have finished."""
@@ -77,10 +80,12 @@ class Dask:
                 ) as cluster,
                 dask.Client(cluster) as client,
             ):
+                # Ctrl-C reaches the whole group of processes; it is ours alone to answer
+                client.run(_ignore_interrupts)
                 yield from _submitted(dask, client, plan, indices, self.count)
             return
         try:
-            client = dask.Client(self.address, timeout=10)
+            client = dask.Client(self.address, timeout=self.patience)
         except (OSError, ValueError, TimeoutError) as fault:
             raise InvalidInput(
                 "dask", self.address, "the address of a running scheduler, or local", f"e.g. tcp://host:8786 ({fault})"
@@ -100,6 +105,10 @@ def _submitted(dask: Any, client: Any, plan: Plan, indices: Sequence[int], worke
         yield future.result()
         future.release()
         running.update(submit(1))
+
+
+def _ignore_interrupts() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from noisymean.one_round import claimed
 from noisymean.tradeoff import FiniteOutcomes, Side, TradeOff
 
 # The curve is traced by this many lines on each side of slope -1, up to the epsilon at which delta is this small.
-_LINES = 96
+_LINES = 40
 _SMALLEST_DELTA = 1e-10
 
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, final
 
 import numpy as np
@@ -52,14 +52,14 @@ def passes(test: NormalityTest, rows: Array) -> Array:
     n = rows.shape[1]
     match test:
         case NormalityTest.CHI_SQUARE:
-            low, high = chi2.ppf([0.5 * _LEVEL, 1.0 - 0.5 * _LEVEL], n)
+            low, high = _norm_range(n)
             norms = np.einsum("ij,ij->i", rows, rows)
             return np.asarray((norms >= low) & (norms <= high), dtype=np.float64)
         case NormalityTest.KOLMOGOROV_SMIRNOV:
             levels = ndtr(np.sort(rows, axis=1))
             steps = np.arange(n + 1) / n
             distance = np.maximum((steps[1:] - levels).max(axis=1), (levels - steps[:-1]).max(axis=1))
-            return np.asarray(distance <= kstwo.isf(_LEVEL, n), dtype=np.float64)
+            return np.asarray(distance <= _largest_distance(n), dtype=np.float64)
         case NormalityTest.ANDERSON_DARLING:
             ordered = np.sort(rows, axis=1)
             odd = 2.0 * np.arange(1, n + 1) - 1.0
@@ -67,6 +67,16 @@ def passes(test: NormalityTest, rows: Array) -> Array:
             return np.asarray(square <= _ANDERSON_DARLING, dtype=np.float64)
         case NormalityTest.SHAPIRO:
             return np.array([float(shapiro(row).pvalue > _LEVEL) for row in rows])
+
+
+@lru_cache(maxsize=64)
+def _largest_distance(n: int) -> float:
+    return float(kstwo.isf(_LEVEL, n))
+
+
+@lru_cache(maxsize=64)
+def _norm_range(n: int) -> tuple[float, float]:
+    return float(chi2.ppf(0.5 * _LEVEL, n)), float(chi2.isf(0.5 * _LEVEL, n))
 
 
 @final

@@ -1,0 +1,176 @@
+"""`noisymean audit` as it is typed."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from noisymean.cli.app import run
+
+SMALL = [
+    "--mechanism",
+    "easgm",
+    "--dataset-size",
+    "4",
+    "--dimension",
+    "100",
+    "--sample-rate",
+    "0.05",
+    "--noise-multiplier",
+    "10",
+    "--seed",
+    "1",
+]
+SUM = [
+    "--mechanism",
+    "sgm",
+    "--dataset-size",
+    "4",
+    "--dimension",
+    "20",
+    "--sample-rate",
+    "0.5",
+    "--noise-multiplier",
+    "1",
+    "--seed",
+    "1",
+]
+
+
+def answer(capsys, *words):
+    code = run(["audit", *words])
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def record(capsys, *words):
+    code, out, _ = answer(capsys, *words, "--json")
+    assert code == 0
+    return json.loads(out)
+
+
+def test_the_contract_of_json(capsys):
+    found = record(capsys, "synthetic", *SMALL, "--trials", "2000")
+    assert found["trials"] == 2000
+    assert found["confidence"] == 0.95
+    for rate in ("alpha", "beta"):
+        assert 0.0 <= found[rate]["lower"] <= found[rate]["estimate"] <= found[rate]["upper"] <= 1.0
+    assert found["delta_lower"] > 0.8
+    assert found["epsilon_lower"] > 3.0
+    assert len(found["curve"]["alpha"]) == len(found["curve"]["beta"]) == len(found["claimed"]["beta"])
+    # the scale alone, 0.8 against 1 in 100 dimensions: two chi-square distribution functions differ by 0.88430
+    assert found["exact"]["delta"] == pytest.approx(0.88430, abs=0.003)
+    assert found["verdict"] == "violated"
+    assert found["seconds"] > 0.0
+    assert found["power"] > 0.9
+
+
+def test_a_result_for_people_fits_80_columns(capsys):
+    code, out, _ = answer(capsys, "synthetic", *SMALL, "--trials", "2000")
+    assert code == 0
+    table = [line for line in out.splitlines() if "delta" in line and ">=" in line]
+    assert len(table) == 2
+    assert all(len(line.rstrip()) <= 80 for line in table)
+    assert "The claim is violated: " in out
+    assert "of the true delta(0)" in out
+
+
+def test_the_noisy_sum_keeps_its_claim(capsys):
+    assert record(capsys, "synthetic", *SUM, "--trials", "4000", "--gradients", "zero")["verdict"] == "not-violated"
+
+
+def test_a_violation_is_an_exit_code_on_demand(capsys):
+    assert answer(capsys, "synthetic", *SMALL, "--trials", "500", "--fail-on-violation")[0] == 1
+    assert answer(capsys, "synthetic", *SUM, "--trials", "500", "--fail-on-violation")[0] == 0
+
+
+def test_one_seed_one_result(capsys):
+    first, again = (record(capsys, "synthetic", *SMALL, "--trials", "600") for _ in range(2))
+    del first["seconds"], again["seconds"]
+    assert first == again
+
+
+def test_a_fresh_seed_is_printed(capsys):
+    words = [word for word in SMALL if word not in ("--seed", "1")]
+    code, out, err = answer(capsys, "synthetic", *words, "--trials", "100", "--json")
+    assert code == 0
+    assert f"seed {json.loads(out)['seed']}" in err
+
+
+def test_store_and_resume(capsys, tmp_path):
+    store = str(tmp_path / "s")
+    words = ["synthetic", *SMALL, "--trials", "1200", "--store", store]
+    first = record(capsys, *words)
+    code, _, err = answer(capsys, *words)
+    assert code == 2
+    assert "3 of 3 blocks are there" in err
+    assert "--resume" in err
+    without_seed = [word for word in words if word not in ("--seed", "1")]
+    again = record(capsys, *without_seed, "--resume")
+    del first["seconds"], again["seconds"]
+    assert first == again
+
+
+@pytest.mark.parametrize("name", ["paper", "learned"])
+def test_other_distinguishers(capsys, name):
+    found = record(capsys, "synthetic", *SMALL, "--trials", "1000", "--distinguisher", name)
+    assert found["distinguisher"] == name
+    assert found["verdict"] == "violated"
+
+
+def test_claims_of_the_users(capsys):
+    found = record(capsys, "synthetic", *SMALL, "--trials", "500", "--claim-epsilon", "50", "--claim-delta", "0.1")
+    assert found["verdict"] == "not-violated"
+
+
+def test_several_rounds(capsys):
+    found = record(capsys, "synthetic", *SMALL, "--trials", "500", "--steps", "3", "--claim-epsilon", "1")
+    assert found["verdict"] == "violated"
+    assert found["configuration"]["target"]["steps"] == 3
+
+
+def test_a_plot(capsys, tmp_path):
+    target = tmp_path / "a.svg"
+    assert answer(capsys, "synthetic", *SMALL, "--trials", "300", "--plot", str(target))[0] == 0
+    assert "false positive rate" in target.read_text()
+
+
+def test_a_callable(capsys, tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text("def release(extra, generator):\n    return generator.standard_normal(20) * (1.0 + extra)\n")
+    found = record(capsys, f"{path}:release", "--trials", "400", "--seed", "1")
+    assert found["verdict"] is None
+    assert found["exact"] is None
+    assert found["claimed"] is None
+    found = record(
+        capsys, f"{path}:release", "--trials", "400", "--seed", "1", "--sample-rate", "0.5", "--noise-multiplier", "1"
+    )
+    assert found["verdict"] == "violated"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["synthetic"], "--mechanism: missing"),
+        (["synthetic", "--mechanism", "easgm"], "--noise-multiplier: missing"),
+        (["synthetic", *SMALL, "--trials", "1"], "--trials=1: must be"),
+        (["synthetic", *SMALL, "--trials", "1.5"], "--trials=1.5: must be"),
+        (["synthetic", *SMALL, "--confidence", "1"], "--confidence=1: must be"),
+        (["synthetic", *SMALL, "--gradients", "odd"], "--gradients=odd: must be one of random"),
+        (["synthetic", *SMALL, "--distinguisher", "odd"], "--distinguisher=odd: must be one of"),
+        (["synthetic", *SMALL, "--test", "ks"], "--test=ks: must be left out"),
+        (["synthetic", *SMALL, "--resume"], "--store: missing"),
+        (["synthetic", *SMALL, "--jobs", "0"], "--jobs=0: must be"),
+        (["synthetic", *SMALL, "--claim-delta", "0.1"], "--claim-epsilon: missing"),
+        (["synthetic", *SMALL, "--max-grad-norm", "0"], "--max-grad-norm=0: must be > 0"),
+        (["nothing.py:release"], "there is no file nothing.py"),
+        (["nothing"], "must be synthetic or FILE.py:NAME"),
+    ],
+)
+def test_bad_input_is_one_line(capsys, words, message):
+    code, out, err = answer(capsys, *words)
+    assert code == 2
+    assert out == ""
+    assert message in err
+    assert len(err.splitlines()) == 1
