@@ -2,7 +2,7 @@
 
 The cache is a folder of the user's (NOISYMEAN_CACHE, else the platform's place for caches); in it a set is four arrays of bytes
 that are mapped, not read. A folder given by hand may also hold the ordinary torchvision layout: MNIST/raw, FashionMNIST/raw,
-cifar-10-batches-py.
+cifar-10-batches-py; or an excerpt, NAME.npz with `pixels` and `labels`.
 """
 
 from __future__ import annotations
@@ -75,7 +75,9 @@ def load(name: str, *, train: bool = True, data_dir: Path | None = None) -> Imag
     """The images of a set, from `data_dir` if given, else from the cache; no network."""
     dataset = named(name)
     if data_dir is not None:
-        return Images(dataset, *_torchvision(dataset, Path(data_dir), train))
+        excerpt = Path(data_dir) / f"{name}.npz"
+        read = _excerpt(excerpt) if train and excerpt.is_file() else _torchvision(dataset, Path(data_dir), train)
+        return Images(dataset, *read)
     if not is_cached(dataset):
         raise InvalidInput(
             "dataset",
@@ -90,6 +92,15 @@ def load(name: str, *, train: bool = True, data_dir: Path | None = None) -> Imag
         np.load(folder / f"{part}_images.npy", mmap_mode="r", allow_pickle=False),
         np.load(folder / f"{part}_labels.npy", allow_pickle=False),
     )
+
+
+def _excerpt(path: Path) -> tuple[Bytes, Bytes]:
+    """A few images that somebody has put aside."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            return file["pixels"], file["labels"]
+    except (KeyError, ValueError, OSError):
+        raise InvalidInput("file", path.name, "an archive of `pixels` and `labels`", "or delete it") from None
 
 
 def _torchvision(dataset: Dataset, root: Path, train: bool) -> tuple[Bytes, Bytes]:

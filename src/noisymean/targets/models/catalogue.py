@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from noisymean.errors import InvalidInput
+from noisymean.targets.model_sizes import parameters_of
 from noisymean.targets.models.classifiers import CIFAR, CIFAR_SMALL, colour_classifier, grey_classifier
 from noisymean.targets.models.tasks import Classification, Diffusion, Task
 from noisymean.targets.models.unet import UNet
@@ -21,10 +22,14 @@ class Model:
     """A network by name; built from a seed, so that it is the same in every process."""
 
     name: str
-    parameters: int
     shape: tuple[int, int, int]
     network: Callable[[], nn.Module]
     diffusion: bool
+
+    @property
+    def parameters(self) -> int:
+        """Trainable numbers."""
+        return parameters_of(self.name)
 
     def build(self, seed: int) -> nn.Module:
         """The untrained network of that seed; the caller's generator is left as it was."""
@@ -54,12 +59,12 @@ _GREY, _COLOUR = (28, 28, 1), (32, 32, 3)
 MODELS = {
     model.name: model
     for model in (
-        Model("cnn-grey", 26_010, _GREY, grey_classifier, False),
-        Model("cnn-colour", 550_570, _COLOUR, lambda: colour_classifier(CIFAR), False),
-        Model("cnn-colour-small", 167_642, _COLOUR, lambda: colour_classifier(CIFAR_SMALL), False),
-        Model("unet-grey", 1_485_217, _GREY, _grey_unet, True),
-        Model("unet-colour", 1_486_947, _COLOUR, _colour_unet, True),
-        Model("unet-privimage", 1_754_499, _COLOUR, _privimage_unet, True),
+        Model("cnn-grey", _GREY, grey_classifier, False),
+        Model("cnn-colour", _COLOUR, lambda: colour_classifier(CIFAR), False),
+        Model("cnn-colour-small", _COLOUR, lambda: colour_classifier(CIFAR_SMALL), False),
+        Model("unet-grey", _GREY, _grey_unet, True),
+        Model("unet-colour", _COLOUR, _colour_unet, True),
+        Model("unet-privimage", _COLOUR, _privimage_unet, True),
     )
 }
 

@@ -1,19 +1,20 @@
 """Our side of a worker: start it, ask it, hand out what it wrote.
 
-A release is written by the worker straight into memory that both have mapped and is handed out without a copy; the
-memory is used again once nobody holds the array any more. A worker belongs to the process that started it and ends with
-it.
+A worker holds one release and any number of sessions, one for each setup. A release is written by the worker straight into
+memory that both have mapped and is handed out without a copy; the memory is used again once nobody holds the array any more.
+A worker belongs to the process that started it and ends with it.
 """
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import os
 import subprocess
 import sys
 import tempfile
 import weakref
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, final
 
@@ -28,6 +29,7 @@ from noisymean.targets.opacus_releases.setup import Setup
 from noisymean.targets.protocol import Neighbour
 
 MODULE = "noisymean.targets.opacus_releases.worker"
+_PATIENCE = 5.0
 
 
 class WorkerFault(NoisymeanError):
@@ -35,85 +37,108 @@ class WorkerFault(NoisymeanError):
 
 
 @final
-@dataclass(eq=False)
-class Session:
-    """A worker that runs one setup."""
+class Worker:
+    """The process of one release."""
 
-    setup: Setup
-    process: subprocess.Popen[bytes]
-    log: Any
-    owner: int
-    dimension: int = 0
-    shims: tuple[str, ...] = ()
-    where: str = ""
-    lender: wire.Lender = field(default_factory=wire.Lender)
-
-    @classmethod
-    def open(cls, setup: Setup, arrays: Sequence[NDArray[Any]], threads: int = 1) -> Session:
-        """Start the worker and give it its records."""
-        release = Release(setup.release)
+    def __init__(self, release: Release) -> None:
         # the release of this environment needs no folder of its own
         folder = [] if _is_installed(release) else [str(installed(release))]
         source = str(Path(__file__).parents[3])
-        environment = {
-            **os.environ,
-            "PYTHONPATH": os.pathsep.join(filter(None, [source, os.environ.get("PYTHONPATH")])),
-        }
-        log = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the worker
-        process = subprocess.Popen(
+        path = os.pathsep.join(filter(None, [source, os.environ.get("PYTHONPATH")]))
+        self.release, self.owner = release, os.getpid()
+        self.lender = wire.Lender()
+        self.gone: list[int] = []
+        self.numbers = itertools.count()
+        self.log = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the worker
+        self.process = subprocess.Popen(
             [sys.executable, "-m", MODULE, *folder],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=log,
-            env=environment,
+            stderr=self.log,
+            env={**os.environ, "PYTHONPATH": path},
         )
-        session = cls(setup, process, log, os.getpid())
-        weakref.finalize(session, _end, process, os.getpid())
-        lent = [session.lender.lend(array.shape, array.dtype.str) for array in arrays]
-        for (place, _), array in zip(lent, arrays, strict=True):
-            place[...] = array
-        request = {"do": "open", "setup": setup.to_json(), "threads": threads}
-        answer = session.ask({**request, "arrays": [described for _, described in lent]})
-        session.dimension, session.shims, session.where = answer["dimension"], tuple(answer["shims"]), answer["where"]
-        return session
+        self.close = weakref.finalize(self, _end, self.process, self.log, self.owner)
 
     def ask(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """One question, one answer; a fault of the release is one line."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
+        forget, self.gone = self.gone, []
         try:
-            wire.send(self.process.stdin, {**request, "keep": self.lender.paths()})
+            wire.send(self.process.stdin, {**request, "keep": self.lender.paths(), "forget": forget})
             answer = wire.receive(self.process.stdout)
         except BrokenPipeError:
             answer = None
         finally:
             self.lender.unlink()
         if answer is None:
-            self.process.wait()
-            self.log.seek(0)
-            said = self.log.read().decode(errors="replace").strip().splitlines()
-            raise WorkerFault(
-                f"opacus=={self.setup.release}: its process ended: {said[-1] if said else 'no reason given'}"
-            )
+            raise WorkerFault(f"opacus=={self.release.version}: its process ended: {self._last_words()}")
         if "fault" in answer:
-            raise WorkerFault(f"opacus=={self.setup.release}: {answer['fault']}")
+            raise WorkerFault(f"opacus=={self.release.version}: {answer['fault']}")
         return answer
+
+    def _last_words(self) -> str:
+        self.process.wait()
+        self.log.seek(0)
+        said = self.log.read().decode(errors="replace").strip().splitlines()
+        return said[-1] if said else f"exit code {self.process.returncode}"
+
+
+@final
+class Session:
+    """One setup in a worker."""
+
+    def __init__(self, setup: Setup, arrays: Sequence[NDArray[Any]], threads: int = 1) -> None:
+        self.setup, self.worker = setup, worker_of(Release(setup.release))
+        self.number = next(self.worker.numbers)
+        lent = [self.worker.lender.lend(array.shape, array.dtype.str) for array in arrays]
+        for (place, _), array in zip(lent, arrays, strict=True):
+            place[...] = array
+        # the worker reads these for as long as the session lives
+        self._held = [place for place, _ in lent]
+        described = [description for _, description in lent]
+        answer = self._ask("open", setup=setup.to_json(), threads=threads, arrays=described)
+        self.dimension: int = answer["dimension"]
+        self.shims = tuple(answer["shims"])
+        self.where: str = answer["where"]
+        weakref.finalize(self, _forget, weakref.ref(self.worker), self.number)
+
+    @property
+    def usable(self) -> bool:
+        """Whether the worker is ours and alive."""
+        return self.worker.owner == os.getpid() and self.worker.process.poll() is None
 
     def gradients(self, rows: int) -> Array:
         """The clipped gradients of D'."""
-        array, described = self.lender.lend((rows, self.dimension))
-        self.ask({"do": "gradients", "into": described})
+        array, described = self.worker.lender.lend((rows, self.dimension))
+        self._ask("gradients", into=described)
         return array
 
     def release(self, neighbour: Neighbour, seed: int, rounds: int) -> Array:
         """`rounds` releases, a row each; the seed decides all of them."""
-        array, described = self.lender.lend((rounds, self.dimension))
-        self.ask({"do": "release", "neighbour": neighbour.value, "seed": seed, "into": described})
+        array, described = self.worker.lender.lend((rounds, self.dimension))
+        self._ask("release", neighbour=neighbour.value, seed=seed, into=described)
         return array
 
-    def close(self) -> None:
-        """End the worker."""
-        _end(self.process, self.owner)
+    def _ask(self, what: str, **details: Any) -> dict[str, Any]:
+        return self.worker.ask({"do": what, "session": self.number, **details})
+
+
+_WORKERS: dict[str, Worker] = {}
+
+
+def worker_of(release: Release) -> Worker:
+    """The worker of this process for that release."""
+    worker = _WORKERS.get(release.version)
+    if worker is None or worker.owner != os.getpid() or worker.process.poll() is not None:
+        worker = _WORKERS[release.version] = Worker(release)
+    return worker
+
+
+def _forget(worker: weakref.ref[Worker], number: int) -> None:
+    """The worker is told with the next question."""
+    if (alive := worker()) is not None:
+        alive.gone.append(number)
 
 
 def _is_installed(release: Release) -> bool:
@@ -123,18 +148,16 @@ def _is_installed(release: Release) -> bool:
         return False
 
 
-def _end(process: subprocess.Popen[bytes], owner: int) -> None:
+def _end(process: subprocess.Popen[bytes], log: Any, owner: int) -> None:
     """Close its input, which ends it; a forked copy of us has no say in it."""
     if os.getpid() != owner:
         return
-    for pipe in (process.stdin, process.stdout):
+    for pipe in (process.stdin, process.stdout, log):
         if pipe is not None:
-            try:
+            with contextlib.suppress(OSError):
                 pipe.close()
-            except OSError:
-                continue
     try:
-        process.wait(timeout=5)
+        process.wait(timeout=_PATIENCE)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()

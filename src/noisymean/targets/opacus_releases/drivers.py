@@ -217,7 +217,9 @@ class MadePrivate(Driver):
         """Where no batch size gives the rate: the same loader class at that rate, and floor(N q) to divide by."""
         from opacus.data_loader import DPDataLoader
 
-        self.loader = DPDataLoader(TensorDataset(torch.arange(self.size)), sample_rate=float(sampling.rate))
+        self.loader = DPDataLoader(
+            TensorDataset(torch.arange(self.size)), sample_rate=float(sampling.rate), prefetch_factor=None
+        )
         self.optimizer.expected_batch_size = math.floor(self.size * sampling.rate)
 
     def begin(self, sink: Tensor) -> None:
@@ -232,7 +234,7 @@ class MadePrivate(Driver):
 
     def take(self, indices: Indices) -> None:
         """Gradients, then the optimizer's step."""
-        self.optimizer.zero_grad(set_to_none=True)
+        self.optimizer.zero_grad()
         if self.setup.clipping is Clipping.ADAPTIVE:
             self.optimizer.max_grad_norm = self.setup.max_grad_norm
         self.feeder.feed(indices)

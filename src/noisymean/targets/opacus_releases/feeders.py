@@ -41,8 +41,20 @@ class Feeder(ABC):
 
 
 def give(parameter: nn.Parameter, gradients: Tensor) -> None:
-    """`grad_sample`, where every release looks for it."""
+    """`grad_sample`, where every release looks; some also take the shape of the result from `grad`."""
+    if parameter.grad is None:
+        parameter.grad = torch.zeros_like(parameter)
     parameter.grad_sample = gradients  # type: ignore[attr-defined]
+
+
+def set_none(parameter: nn.Parameter) -> None:
+    """From 1.0.0 on a parameter without gradients has none."""
+    parameter.grad_sample = None  # type: ignore[attr-defined]
+
+
+def delete(parameter: nn.Parameter) -> None:
+    """Before 1.0.0 it has no such attribute."""
+    del parameter.grad_sample  # type: ignore[attr-defined]
 
 
 @final
@@ -112,18 +124,21 @@ class Recomputed(Feeder):
         records: Record,
         passes: Callable[[Record], Iterator[Pass]],
         reduce: Callable[[Tensor], Tensor],
+        forget: Callable[[nn.Parameter], None],
     ) -> None:
         super().__init__(parameters, steps_on_empty)
-        self.module, self.records, self.passes, self.reduce = module, records, passes, reduce
+        self.module, self.records, self.passes = module, records, passes
+        self.reduce, self.forget = reduce, forget
 
     def fill(self, indices: Sequence[int]) -> None:
         """Forward and backward for every pass."""
         batch = tuple(part[list(indices)] for part in self.records)
         found = list[list[Tensor]]()
         for one in self.passes(batch):
-            for parameter in self.parameters:
-                if hasattr(parameter, "grad_sample") and found:
-                    del parameter.grad_sample
+            if found:
+                # what the last pass left would be taken for an earlier batch
+                for parameter in self.parameters:
+                    self.forget(parameter)
             self.reduce(one.losses(self.module(*one.inputs))).backward()  # type: ignore[no-untyped-call]
             found.append([_flat(parameter) for parameter in self.parameters])
         if len(found) > 1:

@@ -89,7 +89,7 @@ class Release:
     def clippings(self) -> tuple[Clipping, ...]:
         """What `clipping` may be."""
         always = (Clipping.FLAT, Clipping.PER_LAYER)
-        return (*always, Clipping.ADAPTIVE) if self.number >= (1, 2, 0) else always
+        return (*always, Clipping.ADAPTIVE) if self.number >= (1, 5, 0) else always
 
     def grad_samples(self) -> tuple[GradSample, ...]:
         """What `grad_sample_mode` may be."""

@@ -17,7 +17,10 @@ import warnings
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
+
+if TYPE_CHECKING:
+    from noisymean.targets.opacus_releases.wire import Borrower
 
 
 def main() -> int:
@@ -30,13 +33,15 @@ def main() -> int:
     warnings.simplefilter("ignore")
     from noisymean.targets.opacus_releases import wire
 
-    server: Server | None = None
+    servers, borrower = dict[int, Server](), wire.Borrower()
     while (request := wire.receive(sys.stdin.buffer)) is not None:
         try:
+            for number in request["forget"]:
+                servers.pop(number, None)
+            borrower.keep(request["keep"])
             if request["do"] == "open":
-                server = Server(request)
-            assert server is not None
-            answer = server.answer(request)
+                servers[request["session"]] = Server(request, borrower)
+            answer = servers[request["session"]].answer(request)
         except Exception as fault:  # the boundary of the process: the other side says it in one line
             answer = {"fault": f"{type(fault).__name__}: {' '.join(str(fault).split())[:500]}"}
         wire.send(answers, answer)
@@ -47,17 +52,17 @@ def main() -> int:
 class Server:
     """One setup, on both datasets."""
 
-    def __init__(self, request: Mapping[str, Any]) -> None:
+    def __init__(self, request: Mapping[str, Any], borrower: Borrower) -> None:
         import torch
 
-        from noisymean.targets.opacus_releases import shims, wire
+        from noisymean.targets.opacus_releases import shims
         from noisymean.targets.opacus_releases.releases import Release
         from noisymean.targets.opacus_releases.setup import Setup
 
         torch.set_num_threads(int(request["threads"]))
         self.setup = Setup.from_json(request["setup"])
         self.shims = shims.put_in_place(Release(self.setup.release))
-        self.borrower = wire.Borrower()
+        self.borrower = borrower
         self.arrays = [self.borrower.borrow(described) for described in request["arrays"]]
         self.drivers: dict[str, Any] = {}
         import opacus
@@ -68,7 +73,6 @@ class Server:
         """What was asked."""
         import torch
 
-        self.borrower.keep(request["keep"])
         match request["do"]:
             case "open":
                 count = sum(parameter.numel() for parameter in self._module().parameters())
@@ -177,6 +181,7 @@ class Server:
                 self._records,
                 self._task.passes,
                 lambda losses: scale_of(setup.reduction, losses),
+                feeders.set_none if isinstance(driver, MadePrivate) else feeders.delete,
             )
         self.drivers[neighbour] = driver
         return driver
