@@ -10,6 +10,7 @@ Every epsilon is the larger of the two directions (D from D', D' from D); leakag
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
 
@@ -109,7 +110,7 @@ def account(
     else:
         leaked, pair = _leakage(effective, steps, question)
         try:
-            sound = _guarantee(effective, steps, question)
+            sound = max(_guarantee(effective, steps, question, reverse=reverse) for reverse in (False, True))
         except Undefined as reason:
             sound = None
             notes.append(f"no guarantee: {reason}")
@@ -163,12 +164,28 @@ def _leakage(mechanism: Mechanism, steps: int, question: _Question) -> tuple[flo
     return max(answers, key=lambda answer: answer[0])
 
 
-def _guarantee(mechanism: Mechanism, steps: int, question: _Question) -> float:
-    """The best proof for each direction, then the worse direction."""
+def guaranteed_epsilon(mechanism: Mechanism, *, steps: int, delta: float, reverse: bool) -> float:
+    """The least epsilon that is proved for one direction: D' told from D, or D from D' (`reverse`)."""
+    return _guarantee(mechanism, steps, _Question(delta, None), reverse=reverse)
+
+
+def _guarantee(mechanism: Mechanism, steps: int, question: _Question, *, reverse: bool) -> float:
     proofs = guarantee_rounds(mechanism, steps)
-    forward = min(question.ask(proof, Side.ABOVE) for proof in proofs)
-    backward = min(question.ask(proof.inverse(), Side.ABOVE) for proof in proofs)
-    return max(forward, backward)
+    return _best([proof.inverse() for proof in proofs] if reverse else proofs, question)
+
+
+def _best(proofs: Sequence[DeltaCurve], question: _Question) -> float:
+    """The least of the bounds. A chain whose second link alone says more than another proof is not followed."""
+    best, chains = math.inf, []
+    for proof in proofs:
+        if isinstance(proof, Chain) and question.delta is not None:
+            chains.append((proof.at_least(question.delta), proof))
+        else:
+            best = min(best, question.ask(proof, Side.ABOVE))
+    for least, chain in sorted(chains, key=lambda pair: pair[0]):
+        if least < best:
+            best = min(best, question.ask(chain, Side.ABOVE))
+    return best
 
 
 # --- words -------------------------------------------------------------------------------------------------------------

@@ -9,19 +9,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache, partial
 from typing import Any, final
 
 from scipy.optimize import brentq
 
-from noisymean.accountant import Account, account
-from noisymean.errors import InvalidInput, check_number
-from noisymean.many_rounds import guarantee_rounds
+from noisymean.accountant import Account, account, guaranteed_epsilon
+from noisymean.errors import InvalidInput, Undefined, check_number
 from noisymean.mechanisms import ASGM, EASGM, FEASGM, SGM, Mechanism, OpacusLoader
-from noisymean.tradeoff import Side
 
 MOST_NOISE = 1e6
 LEAST_NOISE = 1e-2
 _TOLERANCE = 1e-4
+_TRIES = 4
 
 
 @final
@@ -60,43 +60,49 @@ def calibrate(
     def build(noise: float) -> Mechanism:
         return kind(noise_multiplier=noise, **fields)
 
-    def epsilon(noise: float) -> float:
-        proofs = guarantee_rounds(build(noise), steps)
-        return max(
-            min(proof.epsilon(delta, Side.ABOVE) for proof in proofs),
-            min(proof.inverse().epsilon(delta, Side.ABOVE) for proof in proofs),
-        )
-
-    # validates steps and delta, and says what the most noise gives
+    # validates steps, delta and the other fields, and says what the most noise gives
     quietest = account(build(MOST_NOISE), steps=steps, delta=delta)
     floor = quietest.guarantee.epsilon
     if floor is None or floor > target_epsilon:
         return Calibration(None, target_epsilon, quietest, _out_of_reach(target_epsilon, quietest))
-    low, high = _bracket(epsilon, target_epsilon)
 
-    def miss(log_noise: float) -> float:
-        return math.log(max(epsilon(math.exp(log_noise)), 1e-300) / target_epsilon)
+    @cache
+    def epsilon(log2_noise: float, *, reverse: bool) -> float:
+        return guaranteed_epsilon(build(2.0**log2_noise), steps=steps, delta=delta, reverse=reverse)
 
-    noise = math.exp(float(brentq(miss, math.log(low), math.log(high), xtol=_TOLERANCE / 4)))
-    while True:
-        # the root is two-sided; the noise that is handed out has been checked itself
-        noise *= 1.0 + _TOLERANCE / 4
-        checked = account(build(noise), steps=steps, delta=delta)
-        if checked.guarantee.epsilon is not None and checked.guarantee.epsilon <= target_epsilon:
-            return Calibration(noise, target_epsilon, checked, "")
+    # the direction that is the worse one at the first noise nearly always is at the last; if not, the check finds out
+    worse = epsilon(0.0, reverse=True) > epsilon(0.0, reverse=False)
+    for reverse in (worse, not worse):
+        noise = 2.0 ** _crossing(partial(epsilon, reverse=reverse), target_epsilon)
+        for _ in range(_TRIES):
+            # the root is two-sided; the noise that is handed out has been checked itself
+            noise *= 1.0 + _TOLERANCE / 4
+            checked = account(build(noise), steps=steps, delta=delta)
+            if checked.guarantee.epsilon is not None and checked.guarantee.epsilon <= target_epsilon:
+                return Calibration(noise, target_epsilon, checked, "")
+    raise Undefined("target_epsilon", target_epsilon, "kept in both directions by some noise, and none was found")
+
+
+def _crossing(epsilon: Callable[[float], float], target: float) -> float:
+    """log2 of the noise at which epsilon crosses the target; nearly a straight line in logarithms."""
+
+    def miss(log2_noise: float) -> float:
+        return math.log(max(epsilon(log2_noise), 1e-300) / target)
+
+    return float(brentq(miss, *_bracket(epsilon, target), xtol=_TOLERANCE / 4))
 
 
 def _bracket(epsilon: Callable[[float], float], target: float) -> tuple[float, float]:
-    """Noise on either side of the target."""
-    high = 1.0
+    """log2 of noises on either side of the target."""
+    high = 0.0
     while epsilon(high) > target:
-        high *= 2.0
-        if high > MOST_NOISE:
+        high += 1.0
+        if 2.0**high > MOST_NOISE:
             raise InvalidInput("target_epsilon", target, "reachable with noise_multiplier <= 1e6")
-    low = high / 2.0
+    low = high - 1.0
     while epsilon(low) <= target:
-        low, high = low / 2.0, low
-        if low < LEAST_NOISE:
+        low, high = low - 1.0, low
+        if 2.0**low < LEAST_NOISE:
             raise InvalidInput("target_epsilon", target, f"small enough to need noise_multiplier >= {LEAST_NOISE:g}")
     return low, high
 

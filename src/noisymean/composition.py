@@ -33,11 +33,13 @@ _FIRST_NODES = 28
 _MOST_NODES = 1024
 _BLOCK = 64
 _POLES = (0.0, 1.0)
-# Tails below e^-2000 are reported by Chernoff's bound.
-_HOPELESS = 3000.0
-_HOPELESS_PEAK = -2000.0
-# Relative error of the tails that is charged to every bound, beside the measured difference of the two rules.
+# Tails below e^-100000 are reported by Chernoff's bound: a logarithm of that size has ten digits left after its point.
+_HOPELESS = 1.5e5
+_HOPELESS_PEAK = -1e5
+# Relative error of the tails that is charged to every bound, beside the measured difference of the two rules,
 COMPOSED_ERROR = 1e-10
+# and what the rounding of one round's K adds to it for each round.
+_ERROR_OF_A_ROUND = 1e-15
 
 
 @final
@@ -49,7 +51,7 @@ class Composed(TradeOff):
 
     @property
     def relative_error(self) -> float:
-        return COMPOSED_ERROR
+        return COMPOSED_ERROR + _ERROR_OF_A_ROUND * self.cumulants.rounds
 
     def _epsilon_guess(self, log_delta: float, *, reverse: bool) -> float:
         """Chernoff: delta(eps) <= e^(K(theta) - (theta-1) eps) for every theta > 1 (reversed: e^(K(-a) - a eps), a > 0)."""

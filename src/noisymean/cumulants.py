@@ -30,6 +30,10 @@ ComplexArray = NDArray[np.complex128]
 _DECAY = 40.0
 _MOST_NODES = 1 << 17
 _MOST_SCOUTS = 1 << 14
+# Nodes of the rule times points of the contour: beyond, the grid is faster.
+_MOST_WORK = 1 << 23
+# Up to this many it is the overhead that counts: one array operation instead of a loop.
+_AT_ONCE = 1 << 17
 _FARTHEST = 1e6
 
 
@@ -74,6 +78,11 @@ class Cumulants(ABC):
         """The open interval of real tilts on which K is finite."""
         return -np.inf, np.inf
 
+    @property
+    def rounds(self) -> int:
+        """How many roundings K is a sum of."""
+        return 1
+
 
 @final
 @dataclass(frozen=True, eq=False)
@@ -112,12 +121,18 @@ class Outcomes(Cumulants):
             # outcomes that the tilt has made impossible cost time only
             seen = weights[0] > 1e-18
             weights, centred = weights[:, seen], centred[:, seen]
+        # e^(iy) - 1 = 2i sin(y/2) e^(iy/2), which does not cancel for small y
+        if theta.size == 1 and line.nodes * centred.size <= _AT_ONCE:
+            half_angle = 0.5 * line.tau * centred
+            sine, mass = np.sin(half_angle), weights[0]
+            real = -2.0 * (sine * sine) @ mass
+            imag = 2.0 * (sine * np.cos(half_angle)) @ mass
+            return _log1p(real[:, None], imag[:, None])
         # e^(i tau l / 2) node by node: one complex product instead of a sine and a cosine
         turn = np.exp(0.5j * line.step[..., None] * centred)
         half = np.exp(0.5j * (line.first + 0.5) * line.step[..., None] * centred)
         real, imag = np.empty((line.nodes, theta.size)), np.empty((line.nodes, theta.size))
         for row in range(line.nodes):
-            # e^(iy) - 1 = 2i sin(y/2) e^(iy/2), which does not cancel for small y
             weighted = weights * half.imag
             real[row] = -2.0 * np.einsum("...i,...i->...", weighted, half.imag)
             imag[row] = 2.0 * np.einsum("...i,...i->...", weighted, half.real)
@@ -192,7 +207,10 @@ class LineCumulants(Cumulants):
         return self._nodes(theta, 0.0).moments(theta)
 
     def remainder(self, theta: Array, line: Line) -> ComplexArray:
-        return self._nodes(theta, float(np.max(line.step)) * (line.first + line.nodes)).remainder(theta, line)
+        nodes = self._nodes(theta, float(np.max(line.step)) * (line.first + line.nodes))
+        if nodes.losses.size * (line.first + line.nodes) > _MOST_WORK:
+            raise SlowDecay
+        return nodes.remainder(theta, line)
 
 
 @final
@@ -289,6 +307,10 @@ class Sum(Cumulants):
 
     def remainder(self, theta: Array, line: Line) -> ComplexArray:
         return np.asarray(sum(count * part.remainder(theta, line) for count, part in self.parts))
+
+    @property
+    def rounds(self) -> int:
+        return sum(count * part.rounds for count, part in self.parts)
 
     @property
     def domain(self) -> tuple[float, float]:

@@ -49,6 +49,10 @@ class GaussianPairs(TradeOff):
     def slack(self) -> float:
         return self.left_out
 
+    @property
+    def terms(self) -> int:
+        return int(self.weights.size)
+
     def tails(self, t: Array) -> Tails:
         t = np.asarray(t, dtype=np.float64)
         flat = t.ravel()

@@ -35,8 +35,10 @@ _HALF_LOG_TWO_PI = 0.9189385332046727
 # Pairs with hidden batches of more sizes than this are left out over many rounds: their spread hides the new record.
 _MOST_SIZES = 64
 _MOST_OUTCOMES = 2048
-# Below this many records the batch itself is revealed as well: its size alone says too much.
+# Below this many records the batch itself is revealed as well: its size alone says too much. So it does where a run may meet a
+# batch of all N + 1 records, which gives the larger dataset away.
 _FEW_RECORDS = 12
+_LIKELY_FULL = 1e-12
 
 
 def claimed_rounds(mechanism: Mechanism, steps: int) -> Rounds:
@@ -235,21 +237,9 @@ def _asgm_proofs(mechanism: ASGM, steps: int) -> Sequence[DeltaCurve]:
     revealed = size_revealed(mechanism.dataset_size, mechanism.q, mechanism.noise_multiplier)
     proofs: list[DeltaCurve] = []
     assert isinstance(revealed, SizeRevealed)
-    proofs.append(
-        WithInfinite(
-            Rounds(
-                (
-                    (
-                        steps,
-                        Loss(lambda: revealed, revealed.cumulants()),
-                    ),
-                )
-            ),
-            steps,
-            revealed.full_batch,
-        )
-    )
-    if mechanism.dataset_size <= _FEW_RECORDS:
+    sizes_only = Rounds(((steps, Loss(lambda: revealed, revealed.cumulants())),))
+    proofs.append(WithInfinite(sizes_only, steps, revealed.full_batch))
+    if mechanism.dataset_size <= _FEW_RECORDS or steps * revealed.full_batch > _LIKELY_FULL:
         batch: TradeOff = Subsampled(asgm_given_batch(mechanism), mechanism.q)
         proofs.append(Rounds(((steps, Loss(lambda: batch, None)),)))
     return proofs
@@ -271,7 +261,13 @@ class WithInfinite:
 
     def epsilon(self, delta: float, side: Side) -> float:
         """epsilon at what is left of delta; inf if nothing is."""
-        left = delta - self._infinite * (1.0 + 1e-12)
+        return self.epsilon_of_log(math.log(delta), side)
+
+    def epsilon_of_log(self, log_delta: float, side: Side) -> float:
+        """The same for a delta that may be too small to be written down."""
+        if self._infinite == 0.0:
+            return self.finite.epsilon_of_log(log_delta, side)
+        left = math.exp(log_delta) - self._infinite * (1.0 + 1e-12)
         return math.inf if left <= 0.0 else self.finite.epsilon(left, side)
 
     def log_delta(self, epsilon: float, side: Side) -> float:

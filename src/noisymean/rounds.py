@@ -7,12 +7,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol, TypeVar, final
 
 import numpy as np
+from scipy.optimize import minimize_scalar
 
 from noisymean.composition import Composed
 from noisymean.cumulants import Cumulants, SlowDecay, Sum
@@ -26,6 +28,8 @@ class DeltaCurve(Protocol):
     """A two-sided answer about a pair of distributions: the larger side is safe for guarantees, the smaller for leakage."""
 
     def epsilon(self, delta: float, side: Side) -> float: ...
+
+    def epsilon_of_log(self, log_delta: float, side: Side) -> float: ...
 
     def log_delta(self, epsilon: float, side: Side) -> float: ...
 
@@ -51,15 +55,32 @@ class Rounds:
 
     def epsilon(self, delta: float, side: Side) -> float:
         """epsilon(delta) on the stated side."""
+        return self.epsilon_of_log(math.log(delta), side)
+
+    def epsilon_of_log(self, log_delta: float, side: Side) -> float:
+        """The same for a delta that may be too small to be written down."""
         return self._first_that_works(
-            lambda engine: float(engine.epsilon(delta, side)), lambda grid: grid.epsilon(delta, side)
+            lambda engine: float(engine.epsilon_of_log(log_delta, side)),
+            lambda grid: grid.epsilon_of_log(log_delta, side),
         )
 
     def log_delta(self, epsilon: float, side: Side) -> float:
         """log delta(epsilon) on the stated side."""
         return self._first_that_works(
-            lambda engine: float(engine.log_delta(epsilon, side)), lambda grid: grid.log_delta(epsilon, side)
+            lambda engine: self._log_delta(engine, epsilon, side), lambda grid: grid.log_delta(epsilon, side)
         )
+
+    @staticmethod
+    def _log_delta(engine: TradeOff, epsilon: float, side: Side) -> float:
+        """Where delta is nearly 1 the contour integral may be slow, but delta only falls: one at a larger epsilon is a bound."""
+        try:
+            return float(engine.log_delta(epsilon, side))
+        except SlowDecay:
+            for factor in (2.0, 4.0, 8.0, 16.0):
+                further = float(engine.log_delta(max(factor * epsilon, factor), Side.BELOW))
+                if further > _NEARLY_ONE:
+                    return 0.0 if side is Side.ABOVE else further
+            raise
 
     def inverse(self) -> Rounds:
         """The other direction."""
@@ -82,8 +103,11 @@ class Rounds:
         return curve.inverse() if self.reverse else curve
 
     @cached_property
-    def _grid(self) -> GridComposition:
-        grid = GridComposition(tuple((count, loss.curve()) for count, loss in self.parts))
+    def grid(self) -> GridComposition:
+        """The rounds on a grid: a bracket that always exists."""
+        curves = tuple((count, loss.curve()) for count, loss in self.parts)
+        dearest = max(curve.terms for _, curve in curves)
+        grid = GridComposition(curves, min(max(_GRID_WORK // dearest, _FEWEST_POINTS), _MOST_POINTS))
         return grid.inverse() if self.reverse else grid
 
     def _first_that_works(
@@ -95,44 +119,60 @@ class Rounds:
                     return ask(self._exact)
             except SlowDecay:
                 pass
-        return ask_grid(self._grid)
+        return ask_grid(self.grid)
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Chain:
-    """P -> P' -> Q: delta(e1 + e2) <= delta_second(e2) + e^e2 delta_first(e1) for every split (docs/accountant.md)."""
+    """P -> P' -> Q: delta(e1 + e2) <= delta_second(e2) + e^e2 delta_first(e1) for every split (docs/accountant.md).
+
+    Only the safe side exists: every split is a bound, the best of a few is taken.
+    """
 
     first: DeltaCurve
     second: DeltaCurve
 
     def epsilon(self, delta: float, side: Side) -> float:
-        """An upper bound on epsilon(delta) at the best of a few splits; only the safe side exists."""
-        return min(self._at(delta, share) for share in _SHARES)
+        """An upper bound on epsilon(delta)."""
+        return self.epsilon_of_log(math.log(delta), side)
 
-    def _at(self, delta: float, share: float) -> float:
-        second = self.second.epsilon(share * delta, Side.ABOVE)
-        left = (1.0 - share) * delta * float(np.exp(-min(second, 700.0)))
-        if not np.isfinite(second) or left <= 0.0:
-            return float("inf")
-        return second + self.first.epsilon(left, Side.ABOVE)
+    def epsilon_of_log(self, log_delta: float, side: Side) -> float:
+        """The same for a delta that may be too small to be written down."""
+        return min(self._at(log_delta, share) for share in _SHARES)
+
+    def at_least(self, delta: float) -> float:
+        """What no split can go below: the second link pays for itself."""
+        return self.second.epsilon(delta, Side.ABOVE)
+
+    def _at(self, log_delta: float, share: float) -> float:
+        second = self.second.epsilon_of_log(math.log(share) + log_delta, Side.ABOVE)
+        if not math.isfinite(second):
+            return math.inf
+        return second + self.first.epsilon_of_log(math.log1p(-share) + log_delta - second, Side.ABOVE)
 
     def log_delta(self, epsilon: float, side: Side) -> float:
-        """An upper bound on log delta(epsilon): the best of splits of epsilon."""
-        return min(
-            float(
-                np.logaddexp(
-                    self.second.log_delta(share * epsilon, Side.ABOVE),
-                    share * epsilon + self.first.log_delta((1.0 - share) * epsilon, Side.ABOVE),
-                )
+        """An upper bound on log delta(epsilon)."""
+
+        def at(share: float) -> float:
+            last = self.second.log_delta(share * epsilon, Side.ABOVE)
+            return float(
+                np.logaddexp(last, share * epsilon + self.first.log_delta((1.0 - share) * epsilon, Side.ABOVE))
             )
-            for share in _SHARES
-        )
+
+        best = minimize_scalar(at, bounds=(0.0, 1.0), method="bounded", options={"maxiter": 12})
+        return min(float(best.fun), 0.0)
 
     def inverse(self) -> Chain:
         """Q -> P' -> P."""
         return Chain(self.second.inverse(), self.first.inverse())
 
 
-# Shares of delta (or of epsilon) given to the second link; the optimum is flat.
-_SHARES = (0.05, 0.3, 0.7, 0.95)
+# Shares of delta given to the second link; the optimum is flat.
+_SHARES = (0.05, 0.5, 0.95)
+# Points of the grid, and evaluations of closed forms on it.
+_MOST_POINTS = 1 << 15
+_FEWEST_POINTS = 1 << 12
+_GRID_WORK = 1 << 17
+# log delta above which nothing is lost by saying 1.
+_NEARLY_ONE = -1e-6

@@ -21,7 +21,7 @@ from noisymean.many_rounds import claimed_rounds, guarantee_rounds, leakage_roun
 from noisymean.mechanisms import Mechanism
 from noisymean.numerics.logs import Array
 from noisymean.rounds import Chain, DeltaCurve, Rounds
-from noisymean.tradeoff import TradeOff
+from noisymean.tradeoff import Side, TradeOff
 
 _POINTS = 257
 _DEVIATIONS = 9.0
@@ -42,11 +42,11 @@ class Growth:
 @final
 @dataclass(frozen=True, eq=False)
 class RunCurves:
-    """T(M(D), M(D')) after all rounds at the same alpha; None where only epsilon is known."""
+    """T(M(D), M(D')) after all rounds at the same alpha; no guarantee where only epsilon is known."""
 
     alpha: Array
-    claimed: Array | None
-    leakage: Array | None
+    claimed: Array
+    leakage: Array
     guarantee: Array | None
 
 
@@ -76,7 +76,6 @@ def growth(
 def run_curves(mechanism: Mechanism, alpha: Array, *, steps: int) -> RunCurves:
     """The curves after `steps` rounds."""
     leaked = [_traced(rounds, alpha, chord=True) for _, rounds in leakage_rounds(mechanism, steps)]
-    known = [curve for curve in leaked if curve is not None]
     try:
         proofs = [_bound(proof, alpha) for proof in guarantee_rounds(mechanism, steps)]
     except Undefined:
@@ -85,7 +84,7 @@ def run_curves(mechanism: Mechanism, alpha: Array, *, steps: int) -> RunCurves:
     return RunCurves(
         alpha=alpha,
         claimed=_traced(claimed_rounds(mechanism, steps), alpha, chord=True),
-        leakage=np.min(known, axis=0) if known else None,
+        leakage=np.min(leaked, axis=0),
         guarantee=np.max(sound, axis=0) if sound else None,
     )
 
@@ -95,19 +94,19 @@ def _bound(proof: DeltaCurve, alpha: Array) -> Array | None:
         return _traced(proof, alpha, chord=False)
     if isinstance(proof, Chain) and isinstance(proof.first, Rounds) and isinstance(proof.second, Rounds):
         first = _traced(proof.first, alpha, chord=False)
-        return None if first is None else _traced(proof.second, np.clip(1.0 - first, 0.0, 1.0), chord=False)
+        return _traced(proof.second, np.clip(1.0 - first, 0.0, 1.0), chord=False)
     return None
 
 
-def _traced(rounds: Rounds, alpha: Array, *, chord: bool) -> Array | None:
-    """f(alpha) from tests at many thresholds; None where the contour integral does not converge."""
+def _traced(rounds: Rounds, alpha: Array, *, chord: bool) -> Array:
+    """f(alpha) from tests at many thresholds: the chords between them for leakage, their supporting lines for guarantees."""
     try:
         curve = rounds.tradeoff()
         with np.errstate(all="ignore"):
             t = _thresholds(curve)
             tails = curve.tails(t)
     except SlowDecay:
-        return None
+        return rounds.grid.curve(alpha, Side.ABOVE if chord else Side.BELOW)
     points_alpha, points_beta = np.exp(tails.p_above), np.exp(tails.q_below)
     if chord:
         x, y = np.concatenate([[1.0], points_alpha, [0.0]]), np.concatenate([[0.0], points_beta, [1.0]])

@@ -49,6 +49,10 @@ class SizeRevealed(TradeOff):
     def slack(self) -> float:
         return self.left_out
 
+    @property
+    def terms(self) -> int:
+        return int(self.sizes.size)
+
     def tails(self, t: Array) -> Tails:
         t = np.asarray(t, dtype=np.float64)
         flat = t.ravel()[None, :]

@@ -75,6 +75,11 @@ class TradeOff(ABC):
         """Bound on the relative error of each tail."""
         return RELATIVE_ERROR
 
+    @property
+    def terms(self) -> int:
+        """How many closed forms a tail is the sum of: what evaluating it costs."""
+        return 1
+
     @final
     def inverse(self) -> TradeOff:
         """T(Q, P), the reflection of the curve in the diagonal."""
@@ -168,14 +173,18 @@ class TradeOff(ABC):
 
     @final
     def epsilon(self, delta: float, side: Side = Side.NEAREST) -> float:
-        """The least epsilon >= 0 for which Q <= e^epsilon P + delta holds on all sets; inf if there is none.
-
-        Newton's method on log delta, whose slope -e^eps alpha(eps)/delta(eps) is at hand, inside a bracket.
-        """
+        """The least epsilon >= 0 for which Q <= e^epsilon P + delta holds on all sets; inf if there is none."""
         delta = float(_checked(delta, "delta"))
         if delta == 0.0:
             raise InvalidInput("delta", delta, "> 0", "losses are unbounded, so no finite epsilon has delta = 0")
-        goal = float(np.log(delta))
+        return self.epsilon_of_log(float(np.log(delta)), side)
+
+    @final
+    def epsilon_of_log(self, goal: float, side: Side = Side.NEAREST) -> float:
+        """`epsilon` for a delta = e^goal that may be too small to be written down.
+
+        Newton's method on log delta, whose slope -e^eps alpha(eps)/delta(eps) is at hand, inside a bracket.
+        """
         low, high = 0.0, np.inf
         zero_is_known = False
         epsilon = self._epsilon_guess(goal, reverse=False)
@@ -189,10 +198,10 @@ class TradeOff(ABC):
             steepness = epsilon + tails.p_above[0] - value if np.isfinite(value) else -np.inf
             slope = float(np.exp(np.minimum(steepness, _LARGEST_EXPONENT)))
             step = (value - goal) / slope if slope > 0.0 else np.nan
-            if abs(step) <= 1e-13 * epsilon or high - low <= 1e-13 * low:
+            if abs(value - goal) <= self.relative_error or abs(step) <= 1e-11 * epsilon or high - low <= 1e-12 * low:
                 break
             if low > LARGEST_EPSILON:
-                return float("inf")
+                return low if side is Side.BELOW else float("inf")
             if np.isinf(high):
                 # where delta is still near 1 its logarithm is flat and Newton knows no measure
                 epsilon = (
@@ -208,7 +217,7 @@ class TradeOff(ABC):
                 else:
                     epsilon = float(np.sqrt(low * high)) if high > 4.0 * low > 0.0 else 0.5 * (low + high)
         # the step that was left, and rounding, on the safe side
-        margin = 1e-12 * epsilon + (abs(step) if np.isfinite(step) else high - low)
+        margin = 1e-12 * epsilon + (2.0 * abs(step) if np.isfinite(step) else high - low)
         return {Side.BELOW: max(0.0, epsilon - margin), Side.NEAREST: epsilon, Side.ABOVE: epsilon + margin}[side]
 
     def _epsilon_guess(self, log_delta: float, *, reverse: bool) -> float:
@@ -279,6 +288,10 @@ class Inverse(TradeOff):
     @property
     def slack(self) -> float:
         return self.forward.slack
+
+    @property
+    def terms(self) -> int:
+        return self.forward.terms
 
     @property
     def relative_error(self) -> float:
@@ -464,6 +477,10 @@ class RevealedMixture(TradeOff):
     def slack(self) -> float:
         return float(sum(w * c.slack for w, c in zip(self.weights, self.components, strict=True)))
 
+    @property
+    def terms(self) -> int:
+        return sum(component.terms for component in self.components)
+
 
 @final
 @dataclass(frozen=True)
@@ -514,6 +531,10 @@ class Subsampled(TradeOff):
     @property
     def slack(self) -> float:
         return self.rate * self.base.slack
+
+    @property
+    def terms(self) -> int:
+        return self.base.terms
 
 
 @final

@@ -42,7 +42,7 @@ def worse_direction(curve: TradeOff, delta: float) -> float:
             return 0.0
         while float(direction.log_delta(high)) > goal:
             low, high = high, 2.0 * high
-        for _ in range(200):
+        for _ in range(45):
             middle = 0.5 * (low + high)
             low, high = (middle, high) if float(direction.log_delta(middle)) > goal else (low, middle)
         return high
@@ -54,36 +54,34 @@ def worse_direction(curve: TradeOff, delta: float) -> float:
 
 
 FULL_BATCH = [
-    (count, dimension, sigma, steps)
-    for count, dimension, sigma, steps in [
-        (1, 1, 1.0, 1),
-        (1, 50, 2.0, 10),
-        (3, 10**4, 5.0, 100),
-        (60, 3_000_000, 0.4, 13),
-        (700, 26_010, 10.0, 200),
-        (1_462, 1_224_313, 0.76, 234),
-        (60_000, 26_010, 1.0, 3_516),
-        (60_000, 10**8, 30.0, 10**4),
-        (504_408, 14, 1.26, 49),
-        (10**6, 1, 0.3, 10**4),
-        (10**6, 10**8, 30.0, 1),
-        (10**6, 10**8, 1.0, 10**4),
-    ]
+    (1, 1, 1.0, 1, 1e-3),
+    (1, 50, 2.0, 10, 1e-5),
+    (3, 10**4, 5.0, 100, 1e-12),
+    (60, 3_000_000, 0.4, 13, 1e-5),
+    (700, 26_010, 10.0, 200, 1e-5),
+    (1_462, 1_224_313, 0.76, 234, 1e-12),
+    (60_000, 26_010, 1.0, 3_516, 1e-5),
+    (60_000, 10**8, 30.0, 10**4, 1e-3),
+    (504_408, 14, 1.26, 49, 1e-5),
+    (10**6, 1, 0.3, 10**4, 1e-12),
+    (10**6, 10**8, 30.0, 1, 1e-5),
+    (10**6, 10**8, 1.0, 10**4, 1e-3),
 ]
 
 
 @pytest.mark.parametrize("kind", [nm.EASGM, nm.ASGM, nm.FEASGM])
-@pytest.mark.parametrize(("count", "dimension", "sigma", "steps"), FULL_BATCH)
-def test_full_batches_are_closed_form(kind: Any, count: int, dimension: int, sigma: float, steps: int) -> None:
+@pytest.mark.parametrize(("count", "dimension", "sigma", "steps", "delta"), FULL_BATCH)
+def test_full_batches_are_closed_form(
+    kind: Any, count: int, dimension: int, sigma: float, steps: int, delta: float
+) -> None:
     """nT degrees of freedom, shift sqrt(T) 2N/((N+1) sigma), scale N/(N+1): what leaks is what is guaranteed."""
     mu = 2.0 * count / ((count + 1.0) * sigma)
     curve = gaussian_pair(dimension * steps, math.sqrt(steps) * mu, log_scale=-math.log1p(1.0 / count))
-    for delta in (1e-3, 1e-5, 1e-12):
-        exact = worse_direction(curve, delta)
-        _, leaked, sound = epsilons(nm.account(of(kind, count, dimension, 1, sigma), steps=steps, delta=delta))
-        assert leaked == pytest.approx(exact, rel=1e-6)
-        assert sound == pytest.approx(exact, rel=1e-6)
-        assert leaked <= sound
+    exact = worse_direction(curve, delta)
+    _, leaked, sound = epsilons(nm.account(of(kind, count, dimension, 1, sigma), steps=steps, delta=delta))
+    assert leaked == pytest.approx(exact, rel=1e-6)
+    assert sound == pytest.approx(exact, rel=1e-6)
+    assert leaked <= sound
 
 
 @pytest.mark.parametrize("kind", [nm.EASGM, nm.ASGM])
@@ -197,7 +195,7 @@ def test_delta_and_epsilon_are_inverse(mechanism: Any, steps: int) -> None:
         back = getattr(nm.account(mechanism, steps=steps, epsilon=epsilon), name).delta
         # the chain splits epsilon on one side and delta on the other: the guarantee is not exactly its own inverse
         assert math.log(back) == pytest.approx(math.log(1e-5), abs=slack * abs(math.log(1e-5)))
-    for epsilon in (0.0, 0.01, 1.0, 30.0, 1e3, 1e6):
+    for epsilon in (0.0, 0.3, 30.0, 1e3):
         _, leaked, sound = deltas(nm.account(mechanism, steps=steps, epsilon=epsilon))
         assert leaked <= sound
 
@@ -314,6 +312,22 @@ EXTREME = {
     "large epsilon": (of(nm.EASGM, 60_000, 26_010, 0.004, 1.0), 100, {"epsilon": 1e6}),
     "epsilon = 0": (of(nm.EASGM, 60_000, 26_010, 0.004, 1.0), 100, {"epsilon": 0.0}),
 }
+
+
+@pytest.mark.parametrize("name", EXTREME)
+def test_extremes_are_finite_or_said_to_be_unknown(name: str) -> None:
+    mechanism, steps, question = EXTREME[name]
+    account = nm.account(mechanism, steps=steps, **question)
+    asked = "epsilon" if "delta" in question else "delta"
+    claimed, leaked, sound = (getattr(b, asked) for b in (account.claimed, account.leakage, account.guarantee))
+    assert math.isfinite(claimed)
+    # a lower bound that is infinite would be no lower bound
+    assert math.isfinite(leaked)
+    if sound is None:
+        assert any("no finite guarantee" in note for note in account.notes)
+    else:
+        assert math.isfinite(sound)
+        assert 0.0 <= leaked <= sound
 
 
 def test_little_noise_is_nearly_everything() -> None:

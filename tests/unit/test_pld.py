@@ -216,6 +216,39 @@ class TestGridComposition:
             low, high = (grid.epsilon(delta, side) for side in SIDES)
             assert low <= exact * (1.0 + 1e-12) <= high * (1.0 + 2e-12)
 
+    @EVERY
+    @pytest.mark.parametrize("epsilon", [0.05, 0.6, 2.0])
+    def test_one_round_of_delta(self, curve: TradeOff, epsilon: float) -> None:
+        grid = GridComposition(((1, curve),), SMALL)
+        low, high = (grid.log_delta(epsilon, side) for side in SIDES)
+        exact = float(curve.log_delta(epsilon))
+        assert low <= exact + 1e-12
+        assert exact <= high + 1e-12
+        assert high <= 1e-9
+
+    @pytest.mark.parametrize(
+        ("p", "q"),
+        [
+            ([0.5, 0.5], [0.25, 0.75]),
+            ([0.5, 0.3, 0.2], [0.2, 0.3, 0.5]),
+            ([0.1, 0.2, 0.3, 0.4], [0.4, 0.25, 0.25, 0.1]),
+        ],
+    )
+    @pytest.mark.parametrize("count", [2, 5])
+    def test_brute_force(self, p: list[float], q: list[float], count: int) -> None:
+        """Every combination of outcomes of a few rounds, losses off the grid."""
+        p_all, q_all = reference.all_outcomes([(count, np.array(p), np.array(q))])
+        grid = GridComposition(((count, FiniteOutcomes(np.array(p), np.array(q))),))
+        for epsilon in (0.1, 0.9, 1.7):
+            for direction, exact in (
+                (grid, reference.hockey_stick(p_all, q_all, epsilon)),
+                (grid.inverse(), reference.hockey_stick(q_all, p_all, epsilon)),
+            ):
+                low, high = (math.exp(direction.log_delta(epsilon, side)) for side in SIDES)
+                assert low <= exact * (1.0 + 1e-9)
+                assert exact * (1.0 - 1e-9) <= high
+                assert high - low < 2e-3 * exact + 1e-9
+
     @pytest.mark.parametrize(("rate", "sigma", "epsilon"), [(0.3, 1.0, 0.7), (0.05, 2.0, 0.05), (0.9, 1.5, 1.0)])
     def test_two_subsampled_rounds(self, rate: float, sigma: float, epsilon: float) -> None:
         """Quadrature over the first round in 25 digits."""
@@ -257,3 +290,17 @@ class TestGridComposition:
             assert low <= answers[0][1]
             assert answers[0][0] <= high
         assert answers[0] == pytest.approx(answers[1], rel=1e-9)
+
+    @pytest.mark.parametrize("epsilon", [1.0, 6.7, 9.0, 10.0, 20.0])
+    def test_delta_next_to_an_end_of_the_loss(self, epsilon: float) -> None:
+        """Reversed, six rounds lose at most -6 log(1-q) = 9.19: delta is nearly 1, then falls off a cliff, then 0."""
+        one = Subsampled(Gaussian(1.0 / 0.31), 0.784)
+        grid = GridComposition(((6, one.inverse()),))
+        low, high = (grid.log_delta(epsilon, side) for side in SIDES)
+        assert low <= high <= 1e-9
+        if epsilon < 9.0:
+            # P[all six records' losses are at their end] alone is this likely
+            assert math.exp(high) > 0.5
+            assert math.exp(low) > 0.5
+        if epsilon > -6.0 * math.log1p(-0.784):
+            assert low == -math.inf

@@ -206,6 +206,17 @@ class TestChain:
         for chain in (Chain(nothing, link), Chain(nothing, link).inverse()):
             assert exact <= chain.epsilon(1e-5, Side.ABOVE) < exact * 1.01
 
+    @pytest.mark.parametrize("mu", [20.0, 36.0, 38.0, 45.0, 60.0])
+    def test_a_second_link_of_any_size(self, mu: float) -> None:
+        """e^-epsilon underflows beyond 700; the bound must stay at or above its own definition, or be infinite."""
+        allowed = []
+        for share in (0.05, 0.3, 0.7, 0.95):
+            second = gaussian_epsilon(mu, math.log(share * 1e-5))
+            # what is left for the first link, in logarithms
+            allowed.append(second + gaussian_epsilon(1.0, math.log1p(-share) + math.log(1e-5) - second))
+        chain = Chain(Bisected(1.0), Bisected(mu))
+        assert chain.epsilon(1e-5, Side.ABOVE) >= min(allowed) * (1.0 - 1e-9)
+
 
 @dataclass(frozen=True)
 class Bisected:
@@ -214,7 +225,10 @@ class Bisected:
     mu: float
 
     def epsilon(self, delta: float, side: Side) -> float:
-        return gaussian_epsilon(self.mu, math.log(delta))
+        return self.epsilon_of_log(math.log(delta), side)
+
+    def epsilon_of_log(self, log_delta: float, side: Side) -> float:
+        return gaussian_epsilon(self.mu, log_delta)
 
     def log_delta(self, epsilon: float, side: Side) -> float:
         return float(Gaussian(self.mu).log_delta(epsilon))

@@ -2,13 +2,14 @@ r"""Rounds added up on the grid by FFT, with everything that can go wrong inside
 
 The masses q_j of each round are tilted, q_j e^(theta l_j)/M(theta), before the transform and untilted after it, so that the
 part of the sum that decides delta sits in the middle of the window with full *relative* precision. With S the sum, M its total
-moment generating function and p_theta the tilted law of S, for any eps
+moment generating function and p_theta the tilted law of S, for any eps and any theta >= 0
 
-    delta(eps) = sum over s > eps of M e^(-theta s) p_theta(s) (1 - e^(eps - s))   +  mass at infinity.
+    delta(eps) = M e^(-theta eps) * sum over s > eps of p_theta(s) e^(-theta (s-eps)) (1 - e^(eps-s))   +  mass at infinity.
 
-Charged: what falls outside of the window, or wraps around into it, at most M e^(-theta eps) times the tilted tails there
-(Chernoff); the rounding of the transforms, at most sqrt(W) * eps_machine * (rounds + log2 W) * |p|_2 in total; the rounding of
-the one-round masses. No mass is ever repaired: a negative value stays what it is.
+The weights in the sum are at most g(theta) = theta^theta/(1+theta)^(1+theta) <= 1, so M(theta) e^(-theta eps) g(theta) bounds delta
+(Chernoff) and the theta that makes it least is the one to use. Charged, as shares of M e^(-theta eps): what falls outside of the
+window or wraps around into it, at most the tilted tails there (Chernoff again); the rounding of the transforms, by
+Cauchy-Schwarz at most sqrt(W) times its Euclidean norm (docs/numerics.md). No mass is ever repaired: a negative value stays what it is.
 """
 
 from __future__ import annotations
@@ -16,12 +17,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import final
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import fft
 
+from noisymean.errors import check_probability
 from noisymean.numerics.logs import Array
 from noisymean.pld.discretize import GridLoss, discretize
 from noisymean.tradeoff import Side, TradeOff
@@ -29,9 +31,16 @@ from noisymean.tradeoff import Side, TradeOff
 # Mass that may be left outside of the window, as a share of Chernoff's bound at the tilt.
 _OUTSIDE = 1e-17
 _ULP = 2.3e-16
-_LARGEST = 600.0
-_MOST_CELLS = 1 << 20
+_TILTS = (1e-6, 1e5)
 _COARSE = 2048
+# One-round losses over which the grid may spread, in windows of the sum.
+_WIDEST = 4
+# log delta below which the losses of one round are not followed.
+_FAR = -600.0
+# Supporting lines that make a trade-off curve.
+_LINES = 4097
+
+Parts = Sequence[tuple[int, GridLoss]]
 
 
 @final
@@ -46,67 +55,53 @@ class GridSum:
     infinite: float
     error: float
     charge: float
-
-    @cached_property
-    def _suffix_sums(self) -> tuple[Array, Array] | None:
-        """Sums from each loss s on of w and of w e^-s, w = p_theta e^(-theta s), relative to the middle.
-
-        None where no double holds them.
-        """
-        away = self._middle - self.losses
-        if (1.0 + self.theta) * float(np.max(np.abs(away))) > _LARGEST:
-            return None
-        weights = self.tilted * np.exp(self.theta * away)
-        return _from_each_on(weights), _from_each_on(weights * np.exp(away))
-
-    @property
-    def _middle(self) -> float:
-        return float(self.losses[self.losses.size // 2])
-
-    def _relative(self, epsilon: float) -> float:
-        """sum over s > eps of p_theta(s) e^(-theta (s - eps)) (1 - e^(eps - s))."""
-        index = int(np.searchsorted(self.losses, epsilon, side="right"))
-        if self._suffix_sums is None:
-            s = self.losses[index:]
-            return float(np.sum(self.tilted[index:] * np.exp(-self.theta * (s - epsilon)) * -np.expm1(epsilon - s)))
-        mass, shrunk = self._suffix_sums
-        distance = epsilon - self._middle
-        return math.exp(self.theta * distance) * float(mass[index] - math.exp(distance) * shrunk[index])
+    left_out: float
 
     def log_delta(self, epsilon: float, side: Side) -> float:
         """log delta(epsilon) with all charges on the stated side."""
+        s = self.losses[int(np.searchsorted(self.losses, epsilon, side="right")) :] - epsilon
+        share = float(np.sum(self.tilted[self.losses.size - s.size :] * np.exp(-self.theta * s) * -np.expm1(-s)))
         sign = 1.0 if side is Side.ABOVE else -1.0
-        finite = self._relative(epsilon) * (1.0 + sign * self.error) + sign * self.charge
-        log_scale = self.log_mgf - self.theta * epsilon
-        log_finite = log_scale + math.log(finite) if finite > 0.0 else -math.inf
-        return float(np.logaddexp(log_finite, math.log(self.infinite) if self.infinite > 0.0 else -math.inf))
+        finite = share * (1.0 + sign * self.error) + sign * self.charge
+        log_finite = self.log_mgf - self.theta * epsilon + math.log(finite) if finite > 0.0 else -math.inf
+        if side is Side.ABOVE:
+            beside = self.infinite + self.left_out
+            return min(0.0, _log_sum(log_finite, beside))
+        # delta is what is known of the finite part and the infinite one, less what the tails left out
+        total = _log_sum(log_finite, self.infinite)
+        if self.left_out == 0.0:
+            return min(0.0, total)
+        rest = math.exp(min(total, 0.0)) - self.left_out
+        return math.log(rest) if rest > 0.0 else -math.inf
 
     def epsilon(self, log_delta: float, side: Side) -> float:
-        """Least epsilon >= 0 with log delta(epsilon) <= log_delta, on the stated side."""
-        # charges make the bound useless far from the window's middle: scan, then bisect next to where it crosses
-        scan = np.linspace(max(0.0, float(self.losses[0])), float(self.losses[-1]), 65)
+        """Least epsilon >= 0 with log delta(epsilon) <= log_delta, on the stated side.
+
+        Charges grow away from the window's middle, so that the computed bound need not fall with epsilon: any epsilon at which
+        the upper bound holds is an upper bound, any at which the lower one fails is a lower bound.
+        """
+        if side is Side.ABOVE and self.log_delta(0.0, side) <= log_delta:
+            return 0.0
+        scan = np.linspace(max(0.0, float(self.losses[0])), max(0.0, float(self.losses[-1])), 33)
         over = np.array([self.log_delta(float(e), side) > log_delta for e in scan])
         if side is Side.ABOVE:
             holds = np.flatnonzero(~over)
             if holds.size == 0:
                 return math.inf
-            high = float(scan[holds[0]])
-            low = float(scan[holds[0] - 1]) if holds[0] > 0 else 0.0
+            low, high = float(scan[max(holds[0] - 1, 0)]), float(scan[holds[0]])
         else:
             fails = np.flatnonzero(over)
             if fails.size == 0:
                 return 0.0
-            low = float(scan[fails[-1]])
-            high = float(scan[min(fails[-1] + 1, scan.size - 1)])
-        for _ in range(60):
+            low, high = float(scan[fails[-1]]), float(scan[min(fails[-1] + 1, scan.size - 1)])
+        for _ in range(45):
             middle = 0.5 * (low + high)
             low, high = (middle, high) if self.log_delta(middle, side) > log_delta else (low, middle)
         return high if side is Side.ABOVE else low
 
 
-def _from_each_on(values: Array) -> Array:
-    """Sums of values[i:], for every i up to the empty one."""
-    return np.append(np.cumsum(values[::-1])[::-1], 0.0)
+def _log_sum(log_value: float, other: float) -> float:
+    return float(np.logaddexp(log_value, math.log(other))) if other > 0.0 else log_value
 
 
 @final
@@ -118,7 +113,7 @@ class Window:
     below: float
     above: float
 
-    def ends(self, rounds: Sequence[tuple[int, GridLoss]]) -> tuple[float, float]:
+    def ends(self, rounds: Parts) -> tuple[float, float]:
         """Losses beyond which the tilted sum of these rounds has mass below _OUTSIDE on each side."""
         base = _total_log_mgf(rounds, self.theta)
         nats = -math.log(_OUTSIDE)
@@ -126,60 +121,74 @@ class Window:
         return low, (_total_log_mgf(rounds, self.theta + self.above) - base + nats) / self.above
 
 
-def window_for(rounds: Sequence[tuple[int, GridLoss]], log_delta: float) -> Window:
-    """The window around the epsilon where delta is e^log_delta; found on a coarse grid, it serves every finer one."""
-    # the tilt that makes Chernoff's bound on epsilon, (log M - log delta)/theta, least
-    theta = _descend(lambda tilt: (_total_log_mgf(rounds, tilt) - log_delta) / tilt)
+def window_at_epsilon(rounds: Parts, epsilon: float) -> Window:
+    """The window for delta(epsilon); found on a coarse grid, it serves every finer one."""
+    return _window(rounds, _descend(lambda tilt: _total_log_mgf(rounds, tilt) - tilt * epsilon + _log_weight(tilt)))
+
+
+def window_for(rounds: Parts, log_delta: float) -> Window:
+    """The window around the epsilon where delta is e^log_delta, by the tilt that makes Chernoff's bound on epsilon least."""
+    return _window(rounds, _descend(lambda tilt: (_total_log_mgf(rounds, tilt) + _log_weight(tilt) - log_delta) / tilt))
+
+
+def _window(rounds: Parts, theta: float) -> Window:
     base, nats = _total_log_mgf(rounds, theta), -math.log(_OUTSIDE)
     below = _descend(lambda extra: (_total_log_mgf(rounds, theta - extra) - base + nats) / extra)
     above = _descend(lambda extra: (_total_log_mgf(rounds, theta + extra) - base + nats) / extra)
     return Window(theta, below, above)
 
 
-def composed(rounds: Sequence[tuple[int, GridLoss]], window: Window, size: int) -> GridSum:
+def _log_weight(theta: float) -> float:
+    """log g(theta), the largest value of e^(-theta x) (1 - e^-x)."""
+    return theta * math.log(theta) - (1.0 + theta) * math.log1p(theta)
+
+
+def composed(rounds: Parts, window: Window, size: int) -> GridSum:
     """`count` rounds of each loss, in the given window. All losses share one step."""
     step, theta = rounds[0][1].step, window.theta
-    log_mgf = _total_log_mgf(rounds, theta)
     low, high = window.ends(rounds)
     offset = sum(count * loss.offset for count, loss in rounds)
     width = fft.next_fast_len(max(math.ceil((high - low) / step) + 2, size), real=True)
     start = math.floor((low - offset) / step)
     spectrum = np.ones(width // 2 + 1, dtype=np.complex128)
-    shift = 0
-    total_count = 0
+    shift, steps_of_rounding, error = 0, 0.0, 0.0
     for count, loss in rounds:
-        with np.errstate(divide="ignore"):
-            tilted = np.exp(np.log(loss.mass) + theta * loss.losses - _log_mgf(loss, theta))
+        log_mgf = _log_mgf(loss, theta)
+        exponent = loss.log_mass + theta * loss.losses - log_mgf
+        tilted = np.exp(exponent)
         wrapped = np.zeros(width)
         # losses beyond the window wrap around it, as they will in the sum
         np.add.at(wrapped, np.arange(tilted.size) % width, tilted)
         spectrum *= fft.rfft(wrapped) ** count
         shift += count * loss.first
-        total_count += count
+        steps_of_rounding += count * (math.log2(width) * float(np.linalg.norm(wrapped)) + 4.0)
+        # rounding of the exponents, in tilted masses and in M alike
+        error += count * (loss.error + 4.0 * _ULP * (abs(log_mgf) + theta * float(np.max(np.abs(loss.losses)))))
     tilted_sum = fft.irfft(spectrum, n=width)
     index = np.arange(start, start + width)
     tilted_sum = tilted_sum[(index - shift) % width]
-    norm = float(np.sqrt(np.mean(np.abs(spectrum) ** 2)))
-    rounding = math.sqrt(width) * _ULP * (total_count + math.log2(width)) * norm
+    rounding = (
+        3.0 * math.sqrt(width) * _ULP * (steps_of_rounding + math.log2(width) * float(np.linalg.norm(tilted_sum)))
+    )
     return GridSum(
         losses=offset + step * index,
         tilted=tilted_sum,
         theta=theta,
-        log_mgf=log_mgf,
+        log_mgf=_total_log_mgf(rounds, theta),
         infinite=-math.expm1(sum(count * math.log1p(-min(loss.infinite, 1.0 - 1e-16)) for count, loss in rounds)),
-        error=sum(count * loss.error for count, loss in rounds),
+        error=error,
         charge=2.0 * _OUTSIDE + rounding,
+        left_out=sum(count * loss.left_out for count, loss in rounds),
     )
 
 
 def _log_mgf(loss: GridLoss, theta: float) -> float:
-    with np.errstate(divide="ignore"):
-        exponent = np.log(np.maximum(loss.mass, 0.0)) + theta * loss.losses
+    exponent = loss.log_mass + theta * loss.losses
     top = float(exponent.max())
     return top + math.log(float(np.sum(np.exp(exponent - top))))
 
 
-def _total_log_mgf(rounds: Sequence[tuple[int, GridLoss]], theta: float) -> float:
+def _total_log_mgf(rounds: Parts, theta: float) -> float:
     return sum(count * _log_mgf(loss, theta) for count, loss in rounds)
 
 
@@ -188,7 +197,9 @@ def _descend(bound: Callable[[float], float]) -> float:
     best, x = bound(1.0), 1.0
     for factor in (4.0, 0.25, 1.5, 1.0 / 1.5):
         # the last thousandth is not worth a tilt that leaves no digits
-        while (candidate := bound(x * factor)) < best - 1e-3 * abs(best) and 1e-9 < x < 1e9:
+        while _TILTS[0] < x * factor < _TILTS[1] and (candidate := bound(x * factor)) < best - 1e-3 * max(
+            abs(best), 1e-6
+        ):
             best, x = candidate, x * factor
     return x
 
@@ -199,50 +210,73 @@ class GridComposition:
     """`rounds` (count, one-round curve), composed on a grid of about `size` points around the delta that is asked for."""
 
     rounds: tuple[tuple[int, TradeOff], ...]
-    size: int = 1 << 16
+    size: int = 1 << 15
 
     def epsilon(self, delta: float, side: Side) -> float:
         """epsilon(delta) of the composition on the stated side."""
-        return self._sum(math.log(delta), side).epsilon(math.log(delta), side)
+        return self.epsilon_of_log(math.log(delta), side)
+
+    def epsilon_of_log(self, log_delta: float, side: Side) -> float:
+        """The same for a delta that may be too small to be written down."""
+        coarse = self._coarse(log_delta)
+        return self._fine(coarse, window_for(coarse, log_delta), side).epsilon(log_delta, side)
 
     def log_delta(self, epsilon: float, side: Side) -> float:
-        """log delta(epsilon) of the composition on the stated side; the tilt is refined until it suits."""
-        guess = -10.0
-        for _ in range(4):
-            value = self._sum(guess, side).log_delta(epsilon, side)
-            if not math.isfinite(value) or abs(value - guess) < 3.0:
-                break
-            guess = min(max(value, -600.0), 0.0)
-        return value
+        """log delta(epsilon) of the composition on the stated side."""
+        # the losses that matter depend on delta, which is not known yet: twice is enough
+        window = window_at_epsilon(coarse := self._coarse(_FAR), epsilon)
+        bound = _total_log_mgf(coarse, window.theta) - window.theta * epsilon + _log_weight(window.theta)
+        window = window_at_epsilon(coarse := self._coarse(max(_FAR, min(bound, 0.0))), epsilon)
+        return self._fine(coarse, window, side).log_delta(epsilon, side)
+
+    def curve(self, alpha: ArrayLike, side: Side) -> Array:
+        """f(alpha) = sup over eps of 1 - delta(eps) - e^eps alpha of the composition, on the stated side.
+
+        Below: some eps. Above: all of them, in cells, delta at the far end of each and e^eps at the near one.
+        """
+        alpha = np.asarray(check_probability("alpha", alpha), dtype=np.float64)
+        coarse = self._coarse(math.log(1e-12))
+        # from where P sees the sum (its law is Q's, tilted by -1) to where Q does
+        low, _ = _window(coarse, -1.0).ends(coarse)
+        _, high = _window(coarse, _TILTS[0]).ends(coarse)
+        epsilons = np.linspace(low, max(high, low + 1.0), _LINES)
+        opposite = Side.ABOVE if side is Side.BELOW else Side.BELOW
+        total = self._fine(coarse, _window(coarse, 0.05), opposite)
+        deltas = np.array([math.exp(total.log_delta(float(e), opposite)) for e in epsilons])
+        if side is Side.BELOW:
+            lines = 1.0 - deltas - np.exp(epsilons) * alpha[..., None]
+            return np.asarray(np.clip(lines.max(axis=-1), 0.0, 1.0))
+        slopes = np.exp(np.concatenate([[-np.inf], epsilons]))
+        heights = 1.0 - np.concatenate([deltas, [0.0]])
+        return np.asarray(np.clip((heights - slopes * alpha[..., None]).max(axis=-1), 0.0, 1.0 - alpha))
 
     def inverse(self) -> GridComposition:
         """The other direction."""
         return GridComposition(tuple((count, curve.inverse()) for count, curve in self.rounds), self.size)
 
-    def _sum(self, log_delta: float, side: Side) -> GridSum:
-        # a coarse grid finds the window that the sum needs; the fine one has `size` points in it
-        window, width, ends = self._coarse(log_delta)
-        step = max(width / self.size, max(high - low for low, high in ends) / _MOST_CELLS)
-        losses = [
-            (count, discretize(curve, step, math.floor(low / step) - 1, math.ceil(high / step) + 1, side))
-            for (count, curve), (low, high) in zip(self.rounds, ends, strict=True)
-        ]
-        return composed(losses, window, self.size)
-
-    def _coarse(self, log_delta: float) -> tuple[Window, float, list[tuple[float, float]]]:
-        ends = [_one_round_range(curve, count, log_delta) for count, curve in self.rounds]
+    def _coarse(self, log_delta: float) -> list[tuple[int, GridLoss]]:
         coarse = []
-        for (count, curve), (low, high) in zip(self.rounds, ends, strict=True):
+        for count, curve in self.rounds:
+            low, high = _one_round_range(curve, count, log_delta)
             step = (high - low) / _COARSE
             coarse.append((count, discretize(curve, step, math.floor(low / step), math.ceil(high / step), Side.ABOVE)))
-        window = window_for(coarse, log_delta)
+        return coarse
+
+    def _fine(self, coarse: Parts, window: Window, side: Side) -> GridSum:
+        """`size` points in the window of the sum; the same step for every loss."""
         low, high = window.ends(coarse)
-        return window, high - low, ends
+        ranges = [(float(loss.losses[0]), float(loss.losses[-1])) for _, loss in coarse]
+        step = max((high - low) / self.size, max(last - first for first, last in ranges) / (_WIDEST * self.size))
+        losses = [
+            (count, discretize(curve, step, math.floor(first / step) - 1, math.ceil(last / step) + 1, side))
+            for (count, curve), (first, last) in zip(self.rounds, ranges, strict=True)
+        ]
+        return composed(losses, window, self.size)
 
 
 def _one_round_range(curve: TradeOff, count: int, log_delta: float) -> tuple[float, float]:
     """Losses outside of which Q has mass below e^(log_delta - 23)/count above, and 1e-18/count below."""
-    grid = np.concatenate([-np.logspace(6, -9, 400), np.logspace(-9, 6, 400)])
+    grid = np.concatenate([-np.logspace(15, -9, 600), np.logspace(-9, 15, 600)])
     tails = curve.tails(grid)
     low = grid[max(int(np.searchsorted(tails.q_below, -41.0 - math.log(count))) - 1, 0)]
     high = grid[min(int(np.searchsorted(-tails.q_above, 23.0 - log_delta + math.log(count))), grid.size - 1)]

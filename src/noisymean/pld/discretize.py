@@ -15,6 +15,7 @@ delta(eps) of a sum needs the masses under Q only: E_Q[(1 - e^(eps - l))_+].
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import final
 
 import numpy as np
@@ -26,7 +27,11 @@ from noisymean.tradeoff import Side, TradeOff
 @final
 @dataclass(frozen=True, eq=False)
 class GridLoss:
-    """Q-masses at losses offset + step * (first, first + 1, ...), and at +infinity; `error` bounds their rounding, summed."""
+    """Q-masses at losses offset + step * (first, first + 1, ...), and at +infinity.
+
+    delta of any sum with it is off by at most `error` of itself from the rounding of the tails (delta is a mean of them with
+    positive weights: an increasing function of each loss), and by at most `left_out` beside that.
+    """
 
     step: float
     first: int
@@ -34,26 +39,35 @@ class GridLoss:
     mass: Array
     infinite: float
     error: float
+    left_out: float
 
     @property
     def losses(self) -> Array:
         """Where the masses sit."""
         return np.asarray(self.offset + self.step * (self.first + np.arange(self.mass.size)), dtype=np.float64)
 
+    @cached_property
+    def log_mass(self) -> Array:
+        """Logarithms of the masses."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.mass)
+
 
 def discretize(curve: TradeOff, step: float, first: int, last: int, side: Side) -> GridLoss:
     """The loss of T(P, Q) under Q on the cells between grid points `first` and `last`."""
     edges = np.asarray(step * np.arange(first, last + 1), dtype=np.float64)
     tails = curve.tails(edges)
-    p_cells, q_cells = _cell_masses(tails.p_above, tails.p_below), _cell_masses(tails.q_above, tails.q_below)
+    p_cells, p_tail = _cell_masses(tails.p_above, tails.p_below)
+    q_cells, q_tail = _cell_masses(tails.q_above, tails.q_below)
     top, bottom = float(np.exp(tails.q_above[-1])), float(np.exp(tails.q_below[0]))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        # cells so thin that rounding is all there is to see are taken at their safe end
-        position = np.log(q_cells) - np.log(p_cells) - edges[:-1]
-        known = (q_cells > 0.0) & (p_cells > 0.0) & np.isfinite(position)
-    error = 4.0 * curve.relative_error + curve.slack + 1e-15
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        # the mean ratio of a cell is known as well as the differences of tails that make it
+        doubt = 2.0 * curve.relative_error * (p_tail / p_cells + q_tail / q_cells)
+        position = np.log(q_cells) - np.log(p_cells) - edges[:-1] + (doubt if side is Side.ABOVE else -doubt)
+    safe_end = step if side is Side.ABOVE else 0.0
+    position = np.where(np.isfinite(position), np.clip(position, 0.0, step), safe_end)
+    error = 4.0 * curve.relative_error + 1e-15
     if side is Side.BELOW:
-        position = np.where(known, np.clip(position, 0.0, step), 0.0)
         offset = _best_offset(position, q_cells, step)
         mass = np.zeros(edges.size)
         low = position < offset
@@ -61,21 +75,22 @@ def discretize(curve: TradeOff, step: float, first: int, last: int, side: Side) 
         mass[:-1] += np.where(low, q_cells, 0.0)
         # index 0 is one cell below the grid; what was above the grid sits at its last point but one
         mass[-1] += top
-        return GridLoss(step, first - 1, offset, mass, 0.0, error)
-    position = np.where(known, np.clip(position, 0.0, step), step)
+        return GridLoss(step, first - 1, offset, mass, 0.0, error, curve.slack)
     # share that stays at the left end: (e^h - r)/(r (e^h - 1)), r = e^position
-    left = np.expm1(step - position) / np.expm1(step)
+    left = np.exp(-position) * np.expm1(position - step) / np.expm1(-step)
     mass = np.zeros(edges.size)
     mass[:-1] += q_cells * left
     mass[1:] += q_cells * (1.0 - left)
     mass[0] += bottom
-    return GridLoss(step, first, 0.0, mass, top, error)
+    return GridLoss(step, first, 0.0, mass, top, error, curve.slack)
 
 
-def _cell_masses(log_above: Array, log_below: Array) -> Array:
-    """Mass between neighbouring edges, from the tail that is smaller there."""
+def _cell_masses(log_above: Array, log_below: Array) -> tuple[Array, Array]:
+    """Mass between neighbouring edges, from the tail that is smaller there, and that tail."""
     above, below = np.exp(log_above), np.exp(log_below)
-    return np.maximum(np.where(log_below[1:] < log_above[1:], np.diff(below), -np.diff(above)), 0.0)
+    from_below = log_below[1:] < log_above[1:]
+    mass = np.where(from_below, np.diff(below), -np.diff(above))
+    return np.maximum(mass, 0.0), np.where(from_below, below[1:], above[:-1])
 
 
 def _best_offset(position: Array, mass: Array, step: float) -> float:
