@@ -17,9 +17,8 @@ from rich.table import Table
 from noisymean import __version__
 from noisymean.cli import options
 from noisymean.cli.curve import settings
-from noisymean.cli.output import console, emit_json, need_matplotlib, note, say, write_plot
+from noisymean.cli.output import console, emit_json, folder, need_matplotlib, note, say, write_plot
 from noisymean.cli.verdict import Verdict, judge
-from noisymean.errors import InvalidInput
 from noisymean.mechanisms import ASGM, EASGM, FEASGM, SGM, Mechanism
 from noisymean.numerics.logs import Array
 from noisymean.one_round import Curves, claimed, curve, guarantee_tight, leakage
@@ -113,7 +112,7 @@ def command(
       noisymean demo --out out
     """
     need_matplotlib()
-    target = _folder(out) / FIGURE
+    target = folder(out) / FIGURE
     rows = []
     for number, (title, mechanism) in enumerate(SETTINGS, start=1):
         start = perf_counter()
@@ -124,16 +123,6 @@ def command(
         emit_json({"rows": [row.record() for row in rows], "figure": str(target), "version": __version__})
     else:
         _print(rows, target)
-
-
-def _folder(text: str) -> Path:
-    path = Path(text)
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as fault:
-        reason = fault.strerror or str(fault)
-        raise InvalidInput("out", text, "a folder that can be written", f"choose another ({reason})") from None
-    return path
 
 
 def _measured(title: str, mechanism: Mechanism) -> Row:

@@ -92,3 +92,14 @@ def write_plot(name: str, figure: Figure, path: Path) -> None:
         plots.save(figure, path)
     except OSError as fault:
         raise InvalidInput(name, str(path), "a file that can be written", fault.strerror or str(fault)) from None
+
+
+def folder(text: str) -> Path:
+    """The folder for results, made if need be."""
+    path = Path(text)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as fault:
+        reason = fault.strerror or str(fault)
+        raise InvalidInput("out", text, "a folder that can be written", f"choose another ({reason})") from None
+    return path
