@@ -24,6 +24,7 @@ test-all: $(STAMP) lint
 	$(BIN)/python -m pytest -n 2
 
 bench: $(STAMP)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group bench
 	$(BIN)/python -m benchmarks
 
 lint: $(STAMP)
