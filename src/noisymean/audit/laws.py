@@ -33,7 +33,7 @@ _CACHED = 1 << 15
 @final
 @dataclass(frozen=True, eq=False)
 class Law:
-    """log p(x) = log sum_i exp(constants[i] + statistic @ coefficients[:, i])."""
+    """log p(x) = log sum_i exp(constants[i] + coefficients[i] @ statistic)."""
 
     constants: Array
     coefficients: Array
@@ -43,11 +43,12 @@ class Law:
         values = np.empty(statistics.shape[0])
         at_once = max(1, _WORK // self.constants.size)
         for first in range(0, statistics.shape[0], at_once):
-            exponents = statistics[first : first + at_once] @ self.coefficients
-            exponents += self.constants
-            top = exponents.max(axis=1)
-            exponents -= top[:, None]
-            values[first : first + at_once] = top + np.log(np.exp(exponents, out=exponents).sum(axis=1))
+            # components along the first axis, where reductions are fast
+            exponents = self.coefficients @ statistics[first : first + at_once].T
+            exponents += self.constants[:, None]
+            top = exponents.max(axis=0)
+            exponents -= top
+            values[first : first + at_once] = top + np.log(np.exp(exponents, out=exponents).sum(axis=0))
         return values
 
 
@@ -159,9 +160,9 @@ class KnownPair:
             squares = np.einsum("ji,jk,ki->i", members, self.gram, members, optimize=True)
         divisors = np.maximum(sizes, 1.0) if fixed is None else np.full(sizes.shape, fixed)
         constants = weights + self.dimension * np.log(divisors) - squares / (2.0 * sigma**2)
-        coefficients = np.vstack([-0.5 * divisors**2, members * (divisors / sigma)])
+        coefficients = np.vstack([-0.5 * divisors**2, members * (divisors / sigma)]).T
         possible = weights > -np.inf
-        return Law(constants[possible], np.ascontiguousarray(coefficients[:, possible]))
+        return Law(constants[possible], np.ascontiguousarray(coefficients[possible]))
 
     def _by_size(self, rate: float, extra: bool) -> tuple[Array, Array, Array]:
         """Log weights, batch sizes and sums along u, batches of the same size together."""
