@@ -224,8 +224,12 @@ class OpacusTarget:
             "dimension": self.dimension,
             "noise_multiplier": sigma,
         }
-        if self.reduction is Reduction.SUM and self.release_version == "0.14.0" and self.mode is Mode.FULL:
-            # each gradient is multiplied by |B| before it is clipped
+        if self.reduction is Reduction.SUM and (
+            # the clipper is not told: the gradients are divided by |B|, the noise is not
+            self.release_version in ("0.9.0", "0.9.1")
+            # the hooks are not told: each gradient is multiplied by |B| before it is clipped
+            or (self.release_version == "0.14.0" and self.mode is Mode.FULL)
+        ):
             return None
         match self.sampling:
             case Shuffled():

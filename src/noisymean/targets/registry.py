@@ -15,6 +15,8 @@ from noisymean.targets.protocol import Target
 TARGETS = {
     "synthetic": "noisymean.targets.synthetic:Synthetic",
     "callable": "noisymean.targets.callable_:UserCallable",
+    "opacus": "noisymean.targets.opacus:OpacusTarget",
+    "dpsur": "noisymean.targets.dpsur:Dpsur",
 }
 
 

@@ -54,8 +54,10 @@ class Task(Protocol):
 
 
 def _planes(images: Images) -> Tensor:
-    """Pixels from 0 to 1, channels first."""
-    return torch.from_numpy(images.pixels.copy()).permute(0, 3, 1, 2).to(torch.float32) / 255.0
+    """Pixels from 0 to 1, channels first in memory as well: Opacus 1.x takes wrong gradients of convolutions otherwise."""
+    pixels = torch.from_numpy(images.pixels.copy()).permute(0, 3, 1, 2)
+    # a copy into fresh memory: with one channel `contiguous()` would leave the strides of "channels last" as they are
+    return torch.empty(pixels.shape).copy_(pixels) / 255.0
 
 
 @final
@@ -69,7 +71,7 @@ class Classification:
         if pixels.shape[1] == 3:
             mean, deviation = (torch.tensor(value).view(1, 3, 1, 1) for value in (_MEAN, _DEVIATION))
             pixels = (pixels - mean) / deviation
-        return pixels.contiguous(), torch.from_numpy(images.labels.copy()).to(torch.int64)
+        return pixels, torch.from_numpy(images.labels.copy()).to(torch.int64)
 
     def passes(self, records: Record) -> Iterator[Pass]:
         """One."""
@@ -97,7 +99,7 @@ class Diffusion:
         normal = torch.randn(len(labels), self.draws, generator=generator)
         noise = torch.randn(len(labels), self.draws, *pixels.shape[1:], generator=generator)
         sigma = torch.exp(LOG_SIGMA_MEAN + LOG_SIGMA_DEVIATION * normal)
-        return pixels.contiguous(), torch.where(dropped, NO_LABEL, labels), sigma, noise
+        return pixels, torch.where(dropped, NO_LABEL, labels), sigma, noise
 
     def passes(self, records: Record) -> Iterator[Pass]:
         """One for each draw."""

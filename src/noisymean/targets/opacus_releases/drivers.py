@@ -208,7 +208,7 @@ class MadePrivate(Driver):
         if setup.grad_sample is not GradSample.HOOKS:
             options["grad_sample_mode"] = setup.grad_sample.value
         if setup.grad_sample is GradSample.GHOST:
-            options["criterion"] = nn.CrossEntropyLoss(reduction="none")
+            options["criterion"] = nn.CrossEntropyLoss(reduction=setup.reduction.value)
         if setup.clipping is Clipping.ADAPTIVE:
             options |= vars(setup.adaptive)
         return options
