@@ -137,6 +137,7 @@ def command(
     if figure is not None:
         write_plot("plot", audit_plots.audit_figure(result), figure)
         note(f"plot written to {figure}")
+    note(f"{result.seconds:.1f} s")
     if json:
         emit_json(record(result))
     else:
@@ -245,7 +246,7 @@ def _settings(result: Audit) -> str:
         finished = f"interrupted after {result.finished:,} of {result.plan.trials:,} trials"
     return (
         f"{result.distinguisher} distinguisher, {finished}, {100.0 * result.found.confidence:g} % confidence,"
-        f" seed {result.plan.seed}, {result.seconds:.1f} s"
+        f" seed {result.plan.seed}"
     )
 
 
