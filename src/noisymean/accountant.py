@@ -70,6 +70,13 @@ class _Question:
         """The larger of the two directions."""
         return max(self.ask(curve, side), self.ask(curve.inverse(), side))
 
+    def interval(self, curve: DeltaCurve) -> tuple[float, float]:
+        """(lower, upper) end of the larger of the two directions; the lower end of the one that looks larger is one for both."""
+        directions = (curve, curve.inverse())
+        upper = [self.ask(direction, Side.ABOVE) for direction in directions]
+        worse = directions[0] if upper[0] >= upper[1] else directions[1]
+        return self.ask(worse, Side.BELOW), max(upper)
+
     def bound(self, value: float | None, pair: str | None = None) -> Bound:
         """The answer beside what was asked."""
         if self.delta is not None:
@@ -97,7 +104,7 @@ def account(
     effective = with_public_size(mechanism, adjacency)
     notes = list(_notes(mechanism, adjacency, steps))
     claim = claimed_rounds(effective, steps)
-    claimed_high, claimed_low = question.worst(claim, Side.ABOVE), question.worst(claim, Side.BELOW)
+    claimed_low, claimed_high = question.interval(claim)
     sound: float | None
     if adjacency is Adjacency.REPLACE_ONE:
         # one record removed, another added: two links of the noisy sum

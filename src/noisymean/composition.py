@@ -16,6 +16,7 @@ raise `SlowDecay`, and the caller uses the grid of `pld` instead.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import final
 
@@ -54,21 +55,34 @@ class Composed(TradeOff):
         return COMPOSED_ERROR + _ERROR_OF_A_ROUND * self.cumulants.rounds
 
     def _epsilon_guess(self, log_delta: float, *, reverse: bool) -> float:
-        """Chernoff: delta(eps) <= e^(K(theta) - (theta-1) eps) for every theta > 1 (reversed: e^(K(-a) - a eps), a > 0)."""
+        """Where the saddle-point approximation of delta, e^(K - (theta-1) eps) / (theta (theta-1) sqrt(2 pi V)), is the one asked for.
+
+        theta > 1 stands for an epsilon, K'(theta), so that no equation has to be solved for it; reversed, theta < 0.
+        """
         low, high = self.cumulants.domain
+        room = -low if reverse else high - 1.0
 
-        def bound(excess: float) -> float:
+        def miss(log_excess: float) -> tuple[float, float]:
+            # excess runs over (0, room): half of the way to the end of the domain, then half of the rest, and so on
+            excess = math.exp(log_excess)
+            excess = excess if math.isinf(room) else room * excess / (room + excess)
             theta = -excess if reverse else 1.0 + excess
-            if not low < theta < high:
-                return np.inf
-            return (float(self.cumulants.moments(np.array([theta])).value[0]) - log_delta) / excess
+            value, mean, variance = (float(m[0]) for m in self.cumulants.moments(np.array([theta])))
+            epsilon = -mean if reverse else mean
+            log_width = math.log(excess * (1.0 + excess)) + 0.5 * math.log(2.0 * math.pi * max(variance, 1e-300))
+            # one excess is as likely to be much smaller as much larger than the deviation: then delta is nearly Chernoff's bound
+            return value - excess * epsilon - max(log_width, 0.0) - log_delta, epsilon
 
-        best = bound(1.0)
-        for factor in (2.0, 0.5):
-            excess = factor
-            while (candidate := bound(excess)) < best and 1e-9 < excess < 1e12:
-                best, excess = candidate, excess * factor
-        return best if np.isfinite(best) else 1.0
+        first, last = -8.0, 0.0
+        while miss(first)[0] < 0.0 and first > -40.0:
+            first -= 4.0
+        while miss(last)[0] > 0.0 and last < 30.0:
+            first, last = last, last + 2.0
+        for _ in range(12):
+            middle = 0.5 * (first + last)
+            first, last = (middle, last) if miss(middle)[0] > 0.0 else (first, middle)
+        guess = miss(0.5 * (first + last))[1]
+        return guess if math.isfinite(guess) and guess > 0.0 else 1e-3
 
     def tails(self, t: Array) -> Tails:
         t = np.asarray(t, dtype=np.float64)

@@ -198,7 +198,11 @@ class TradeOff(ABC):
             steepness = epsilon + tails.p_above[0] - value if np.isfinite(value) else -np.inf
             slope = float(np.exp(np.minimum(steepness, _LARGEST_EXPONENT)))
             step = (value - goal) / slope if slope > 0.0 else np.nan
-            if abs(value - goal) <= self.relative_error or abs(step) <= 1e-11 * epsilon or high - low <= 1e-12 * low:
+            if (
+                abs(value - goal) <= 10.0 * self.relative_error
+                or abs(step) <= 1e-11 * epsilon
+                or high - low <= 1e-12 * low
+            ):
                 break
             if low > LARGEST_EPSILON:
                 return low if side is Side.BELOW else float("inf")

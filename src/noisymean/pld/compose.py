@@ -6,10 +6,10 @@ moment generating function and p_theta the tilted law of S, for any eps and any 
 
     delta(eps) = M e^(-theta eps) * sum over s > eps of p_theta(s) e^(-theta (s-eps)) (1 - e^(eps-s))   +  mass at infinity.
 
-The weights in the sum are at most g(theta) = theta^theta/(1+theta)^(1+theta) <= 1, so M(theta) e^(-theta eps) g(theta) bounds delta
-(Chernoff) and the theta that makes it least is the one to use. Charged, as shares of M e^(-theta eps): what falls outside of the
-window or wraps around into it, at most the tilted tails there (Chernoff again); the rounding of the transforms, by
-Cauchy-Schwarz at most sqrt(W) times its Euclidean norm (docs/numerics.md). No mass is ever repaired: a negative value stays what it is.
+The weights in the sum are at most g(theta) = theta^theta/(1+theta)^(1+theta) <= 1, so M(theta) e^(-theta eps) g(theta) bounds
+delta (Chernoff), and the theta that makes it least is the one to use. Charged, as shares of M e^(-theta eps): what falls outside
+of the window or wraps around into it (Chernoff again), and the rounding of the transforms (proof: docs/accountant.md). No mass
+is ever repaired: a negative value stays what it is.
 """
 
 from __future__ import annotations
