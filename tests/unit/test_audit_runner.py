@@ -11,6 +11,7 @@ import time
 
 import numpy as np
 import pytest
+from dask.distributed import LocalCluster
 
 import noisymean as nm
 from noisymean.audit import Dask, Processes, Store, audit, distinguisher, runner
@@ -44,7 +45,11 @@ def test_two_processes_give_the_same_bits(name):
 @pytest.mark.filterwarnings("ignore")
 def test_dask_gives_the_same_bits():
     what = a_plan()
-    assert np.array_equal(features(runner.run(what, Processes(1))), features(runner.run(what, Dask("local", 2))))
+    expected = features(runner.run(what, Processes(1)))
+    assert np.array_equal(expected, features(runner.run(what, Dask("local", 2))))
+    # somebody else's scheduler, by its address
+    with LocalCluster(n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None) as cluster:
+        assert np.array_equal(expected, features(runner.run(what, Dask(cluster.scheduler_address))))
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -119,6 +119,13 @@ def test_other_distinguishers(capsys, name):
     assert found["verdict"] == "violated"
 
 
+def test_bounds_that_are_not_joint_are_said_to_be_so(capsys):
+    words = ["synthetic", *SMALL, "--trials", "300", "--distinguisher", "paper", "--test", "chi2", "--gdp"]
+    _, out, _ = answer(capsys, *words)
+    assert "By the paper's own intervals: epsilon >=" in out
+    assert "Parametric, valid only if the pair is Gaussian: mu >=" in out
+
+
 def test_claims_of_the_users(capsys):
     found = record(capsys, "synthetic", *SMALL, "--trials", "500", "--claim-epsilon", "50", "--claim-delta", "0.1")
     assert found["verdict"] == "not-violated"

@@ -99,11 +99,18 @@ class KnownPair:
         rounds = outputs.reshape(-1, outputs.shape[-1])
         rows, unit = self.known.gradients, self.known.mechanism.noise_multiplier * self.known.max_grad_norm
         found = np.zeros((rounds.shape[0], 2 if rows is None else 1 + rows.shape[0]))
-        for left in range(0, rounds.shape[1], _CACHED):
-            part = rounds[:, left : left + _CACHED]
-            found[:, 0] += np.einsum("ij,ij->i", part, part)
+        if rounds.shape[1] <= _CACHED:
+            found[:, 0] = np.einsum("ij,ij->i", rounds, rounds)
             if rows is not None:
-                found[:, 1:] += part @ rows[:, left : left + _CACHED].T
+                found[:, 1:] = rounds @ rows.T
+        else:
+            # a piece of the gradients serves every release while it is in the cache
+            for left in range(0, rounds.shape[1], _CACHED):
+                here = None if rows is None else rows[:, left : left + _CACHED]
+                for row, one in zip(found, rounds[:, left : left + _CACHED], strict=True):
+                    row[0] += one @ one
+                    if here is not None:
+                        row[1:] += here @ one
         if rows is None:
             found[:, 1] = rounds[:, 0]
         else:

@@ -69,6 +69,9 @@ def command(
     fail_on_violation: Annotated[
         bool, typer.Option("--fail-on-violation", help="Exit with 1 if the claim is violated.")
     ] = False,
+    gdp: Annotated[
+        bool, typer.Option("--gdp", help="Also the bound that is valid only if the pair is Gaussian (parametric).")
+    ] = False,
     json: options.Json = False,
     plot: options.Plot = None,
 ) -> None:
@@ -141,7 +144,7 @@ def command(
     if json:
         emit_json(record(result))
     else:
-        _print(result)
+        _print(result, gdp=gdp)
     if result.interrupted:
         if kept is not None:
             note(f"{result.finished:,} of {count:,} trials are in {kept.path}; add --resume --seed {number} to go on")
@@ -229,11 +232,24 @@ def _epsilon(curve: TradeOff, delta: float) -> float:
     return max(curve.epsilon(delta), curve.inverse().epsilon(delta))
 
 
-def _print(result: Audit) -> None:
+def _print(result: Audit, *, gdp: bool) -> None:
     out, found = console(), result.found
     say(out, f"Audit of {result.target}")
     say(out, _settings(result))
     out.print(_table(result))
+    if result.distinguisher == "paper":
+        paper = found.paper
+        say(
+            out,
+            f"By the paper's own intervals: epsilon >= {paper.epsilon_lower:.4g}, delta(0) >= {paper.delta_lower:.4f}.",
+        )
+    if gdp:
+        parametric = found.parametric
+        say(
+            out,
+            f"Parametric, valid only if the pair is Gaussian: mu >= {parametric.mu_lower:.4g},"
+            f" epsilon >= {parametric.epsilon_lower:.4g}; no verdict uses it.",
+        )
     for sentence in _sentences(result):
         say(out, sentence)
     if found.judged < result.finished:
