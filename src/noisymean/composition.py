@@ -55,7 +55,7 @@ class Composed(TradeOff):
         return COMPOSED_ERROR + _ERROR_OF_A_ROUND * self.cumulants.rounds
 
     def _epsilon_guess(self, log_delta: float, *, reverse: bool) -> float:
-        """Where the saddle-point approximation of delta, e^(K - (theta-1) eps) / (theta (theta-1) sqrt(2 pi V)), is what was asked.
+        """Where delta by saddle-point approximation, e^(K - (theta-1) eps) / (theta (theta-1) sqrt(2 pi V)), is what was asked.
 
         theta > 1 stands for an epsilon, K'(theta), so that no equation has to be solved for it; reversed, theta < 0.
         """
