@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import random
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -177,10 +179,19 @@ def test_killed_at_twenty_random_moments_the_result_is_the_same(tmp_path):
     killed_and_resumed(tmp_path, kills=20, seed=2)
 
 
+def blocks_in(path):
+    if not path.exists():
+        return 0
+    with closing(sqlite3.connect(path)) as database:
+        return database.execute("select count(*) from blocks").fetchone()[0]
+
+
 def test_control_c_reports_what_is_there(tmp_path):
-    words = noisymean("--store", str(tmp_path / "s"), "--trials", "300000")
+    store = tmp_path / "s"
+    words = noisymean("--store", str(store), "--trials", "300000")
     process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    time.sleep(4.0)
+    while blocks_in(store) < 2 and process.poll() is None:
+        time.sleep(0.1)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130

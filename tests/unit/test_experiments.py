@@ -25,7 +25,7 @@ def small(monkeypatch):
 
 @pytest.mark.usefixtures("small")
 def test_every_experiment_writes_a_picture_and_its_data(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(Effort, "trials", lambda self, full, quick: 200)
+    monkeypatch.setattr(Effort, "trials", lambda self, full, quick: 100)
     assert run(["reproduce", "all", "--quick", "--out", str(tmp_path), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)["experiments"]
     assert [entry["name"] for entry in found] == list(EXPERIMENTS)

@@ -20,8 +20,7 @@ from functools import cached_property, lru_cache
 from typing import Any, final
 
 import numpy as np
-from scipy.special import log_ndtr, ndtr
-from scipy.stats import chi2, kstwo, shapiro
+from scipy.special import gammaincinv, log_ndtr, ndtr
 
 from noisymean.audit.distinguishers.base import Distinguisher, Judge, Labelled, first_column
 from noisymean.audit.reference import Reference
@@ -66,17 +65,21 @@ def passes(test: NormalityTest, rows: Array) -> Array:
             square = -n - (log_ndtr(ordered) + log_ndtr(-ordered[:, ::-1])) @ odd / n
             return np.asarray(square <= _ANDERSON_DARLING, dtype=np.float64)
         case NormalityTest.SHAPIRO:
+            from scipy.stats import shapiro  # slow to import, and rarely needed
+
             return np.array([float(shapiro(row).pvalue > _LEVEL) for row in rows])
 
 
 @lru_cache(maxsize=64)
 def _largest_distance(n: int) -> float:
+    from scipy.stats import kstwo  # slow to import
+
     return float(kstwo.isf(_LEVEL, n))
 
 
 @lru_cache(maxsize=64)
 def _norm_range(n: int) -> tuple[float, float]:
-    return float(chi2.ppf(0.5 * _LEVEL, n)), float(chi2.isf(0.5 * _LEVEL, n))
+    return 2.0 * float(gammaincinv(0.5 * n, 0.5 * _LEVEL)), 2.0 * float(gammaincinv(0.5 * n, 1.0 - 0.5 * _LEVEL))
 
 
 @final
