@@ -110,15 +110,20 @@ class Rounds:
         grid = GridComposition(curves, min(max(_GRID_WORK // dearest, _FEWEST_POINTS), _MOST_POINTS))
         return grid.inverse() if self.reverse else grid
 
+    @cached_property
+    def _slow(self) -> list[bool]:
+        return []
+
     def _first_that_works(
         self, ask: Callable[[TradeOff], Result], ask_grid: Callable[[GridComposition], Result]
     ) -> Result:
-        if self._exact is not None:
+        if self._exact is not None and not self._slow:
             try:
                 with np.errstate(all="ignore"):
                     return ask(self._exact)
             except SlowDecay:
-                pass
+                # the next question will most likely end here too
+                self._slow.append(True)
         return ask_grid(self.grid)
 
 

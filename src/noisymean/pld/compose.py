@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import final
 
 import numpy as np
@@ -26,7 +27,7 @@ from scipy import fft
 from noisymean.errors import check_probability
 from noisymean.numerics.logs import Array
 from noisymean.pld.discretize import GridLoss, discretize
-from noisymean.tradeoff import Side, TradeOff
+from noisymean.tradeoff import Side, Tails, TradeOff
 
 # Mass that may be left outside of the window, as a share of Chernoff's bound at the tilt.
 _OUTSIDE = 1e-17
@@ -37,6 +38,8 @@ _COARSE = 2048
 _WIDEST = 4
 # log delta below which the losses of one round are not followed.
 _FAR = -600.0
+# Where a one-round loss may begin and end.
+_SCOUTS = np.concatenate([-np.logspace(15, -9, 600), np.logspace(-9, 15, 600)])
 # Supporting lines that make a trade-off curve.
 _LINES = 4097
 
@@ -256,28 +259,42 @@ class GridComposition:
 
     def _coarse(self, log_delta: float) -> list[tuple[int, GridLoss]]:
         coarse = []
-        for count, curve in self.rounds:
-            low, high = _one_round_range(curve, count, log_delta)
+        for index, (count, _) in enumerate(self.rounds):
+            low, high = self._one_round_range(index, log_delta)
             step = (high - low) / _COARSE
-            coarse.append((count, discretize(curve, step, math.floor(low / step), math.ceil(high / step), Side.ABOVE)))
+            coarse.append((count, self._cells(index, step, low, high, Side.ABOVE)))
         return coarse
 
     def _fine(self, coarse: Parts, window: Window, side: Side) -> GridSum:
-        """`size` points in the window of the sum; the same step for every loss."""
+        """At least `size` points in the window of the sum; the same step for every loss."""
         low, high = window.ends(coarse)
         ranges = [(float(loss.losses[0]), float(loss.losses[-1])) for _, loss in coarse]
         step = max((high - low) / self.size, max(last - first for first, last in ranges) / (_WIDEST * self.size))
+        # a power of two, so that the next question finds the same cells
+        step = 2.0 ** math.floor(math.log2(step))
         losses = [
-            (count, discretize(curve, step, math.floor(first / step) - 1, math.ceil(last / step) + 1, side))
-            for (count, curve), (first, last) in zip(self.rounds, ranges, strict=True)
+            (count, self._cells(index, step, first - step, last + step, side))
+            for index, ((count, _), (first, last)) in enumerate(zip(self.rounds, ranges, strict=True))
         ]
         return composed(losses, window, self.size)
 
+    def _cells(self, index: int, step: float, low: float, high: float, side: Side) -> GridLoss:
+        key = (index, step, math.floor(low / step), math.ceil(high / step), side)
+        if key not in self._known_cells:
+            self._known_cells[key] = discretize(self.rounds[index][1], *key[1:])
+        return self._known_cells[key]
 
-def _one_round_range(curve: TradeOff, count: int, log_delta: float) -> tuple[float, float]:
-    """Losses outside of which Q has mass below e^(log_delta - 23)/count above, and 1e-18/count below."""
-    grid = np.concatenate([-np.logspace(15, -9, 600), np.logspace(-9, 15, 600)])
-    tails = curve.tails(grid)
-    low = grid[max(int(np.searchsorted(tails.q_below, -41.0 - math.log(count))) - 1, 0)]
-    high = grid[min(int(np.searchsorted(-tails.q_above, 23.0 - log_delta + math.log(count))), grid.size - 1)]
-    return float(low), float(high)
+    @cached_property
+    def _known_cells(self) -> dict[tuple[int, float, int, int, Side], GridLoss]:
+        return {}
+
+    @cached_property
+    def _scouted(self) -> list[Tails]:
+        return [curve.tails(_SCOUTS) for _, curve in self.rounds]
+
+    def _one_round_range(self, index: int, log_delta: float) -> tuple[float, float]:
+        """Losses outside of which Q has mass below e^(log_delta - 23)/count above, and 1e-18/count below."""
+        tails, count = self._scouted[index], self.rounds[index][0]
+        low = max(int(np.searchsorted(tails.q_below, -41.0 - math.log(count))) - 1, 0)
+        high = min(int(np.searchsorted(-tails.q_above, 23.0 - log_delta + math.log(count))), _SCOUTS.size - 1)
+        return float(_SCOUTS[low]), float(_SCOUTS[high])
