@@ -8,6 +8,8 @@ NoisymeanError
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -16,7 +18,18 @@ class NoisymeanError(Exception):
     """Base of everything raised on purpose."""
 
 
-class InvalidInput(NoisymeanError, ValueError):
+class _Portable(NoisymeanError):
+    """Crosses from one process to another as its message: its arguments need not be there."""
+
+    def __reduce__(self) -> tuple[Callable[..., _Portable], tuple[type[_Portable], str]]:
+        return _Portable._again, (type(self), str(self))
+
+    @staticmethod
+    def _again(kind: type[_Portable], message: str) -> _Portable:
+        return kind.__new__(kind, message)
+
+
+class InvalidInput(_Portable, ValueError):
     """name=value: the allowed range; the remedy."""
 
     def __init__(self, name: str, value: object, allowed: str, remedy: str = "") -> None:
@@ -27,7 +40,7 @@ class Undefined(InvalidInput):
     """The input is legal but the quantity asked for does not exist there."""
 
 
-class MissingDependency(NoisymeanError, ImportError):
+class MissingDependency(_Portable, ImportError):
     """An optional package is needed; names the extra to install."""
 
     def __init__(self, package: str, extra: str) -> None:

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import binom
 
 import noisymean as nm
-from noisymean.audit import audit, distinguisher
+from noisymean.audit import Processes, audit, distinguisher
 from noisymean.audit.trials import FaultyTrial
 from noisymean.errors import InvalidInput
 from noisymean.targets import registry
@@ -188,6 +188,32 @@ FAULTS = {
 def test_a_callable_that_misbehaves_is_reported_with_its_trial(file, name):
     with pytest.raises(FaultyTrial, match=FAULTS[name]):
         audited(file, name)
+
+
+def test_a_fault_crosses_from_another_process(file):
+    target = UserCallable.of(file, "raises")
+    with pytest.raises(FaultyTrial, match="raised RuntimeError: boom"):
+        audit(target, distinguisher(None, target), seed=3, trials=400, workers=Processes(2))
+    rule = distinguisher(None, target)
+    file.write_text(SOURCE + "\n# changed\n")
+    with pytest.raises(InvalidInput, match="it has changed: start anew"):
+        audit(target, rule, seed=4, trials=400, workers=Processes(2))
+
+
+def test_processes_run_a_users_file(file):
+    target = UserCallable.of(file, "noisy_mean")
+    one, two = (
+        audit(target, distinguisher(None, target), seed=3, trials=300, workers=Processes(count)) for count in (1, 2)
+    )
+    assert one.found.alpha == two.found.alpha
+
+
+@pytest.mark.parametrize("trials", [2, 3, 7, 41])
+def test_very_few_trials_are_judged_or_refused(file, trials):
+    try:
+        assert 0 < audited(file, "noisy_mean", trials).found.judged < trials
+    except InvalidInput as fault:
+        assert "enough to learn from and to judge" in str(fault)  # noqa: PT017 - either is right
 
 
 def test_the_reported_generator_repeats_the_fault(file):

@@ -8,7 +8,7 @@ from time import perf_counter
 from typing import final
 
 from noisymean.audit import runner
-from noisymean.audit.distinguishers import Distinguisher
+from noisymean.audit.distinguishers import Distinguisher, Labelled
 from noisymean.audit.estimate import Estimate, estimate
 from noisymean.audit.reference import Reference, reference
 from noisymean.audit.runner import Processes, Workers
@@ -21,6 +21,8 @@ from noisymean.tradeoff import TradeOff
 
 # Of the seed's streams, the one for the simulated truth; blocks use the small numbers.
 _REFERENCE = 2**31
+# Runs on each dataset without which nothing can be learned.
+_LEAST_TO_LEARN = 6
 
 
 @final
@@ -77,9 +79,9 @@ def audit(
     truth = _truth(target.known(), target.steps, seed)
     done = runner.run(what, workers or Processes(), store=store, resume=resume, progress=progress)
     training = round(distinguisher.training_share * what.blocks)
-    learned = [block for block in done.blocks if block.index < training]
-    judged = [block for block in done.blocks if block.index >= training]
-    if not judged or (training and not learned):
+    learned = joined([block for block in done.blocks if block.index < training])
+    judged = joined([block for block in done.blocks if block.index >= training])
+    if _runs(judged) < 1 or (distinguisher.training_share > 0.0 and _runs(learned) < _LEAST_TO_LEARN):
         if done.interrupted:
             raise KeyboardInterrupt
         raise Undefined(
@@ -88,7 +90,7 @@ def audit(
             "enough to learn from and to judge",
             "let it run longer",
         )
-    found = estimate(joined(judged), distinguisher.judge(joined(learned), truth), confidence=confidence, delta=delta)
+    found = estimate(judged, distinguisher.judge(learned, truth), confidence=confidence, delta=delta)
     return Audit(
         target=target.name,
         distinguisher=distinguisher.name,
@@ -101,6 +103,11 @@ def audit(
         interrupted=done.interrupted,
         seconds=perf_counter() - start,
     )
+
+
+def _runs(trials: Labelled) -> int:
+    """On the dataset that has fewer."""
+    return min(trials.smaller.shape[0], trials.larger.shape[0])
 
 
 def _truth(known: Known | None, steps: int, seed: int) -> Reference | None:

@@ -30,6 +30,7 @@ _BLOCK_NUMBERS, _HELD_NUMBERS = 1 << 24, 1 << 23
 _MOST_PER_BLOCK = 500
 # Targets that are not ours may be slow: finished work is kept more often.
 _MOST_PER_FOREIGN_BLOCK = 40
+_LEAST_BLOCKS_TO_LEARN = 20
 
 
 class FaultyTrial(NoisymeanError):
@@ -91,6 +92,9 @@ def plan(target: Target, distinguisher: Distinguisher, *, seed: int, trials: int
     description = target.configuration()
     most = _MOST_PER_BLOCK if description["target"] == "synthetic" else _MOST_PER_FOREIGN_BLOCK
     numbers = max(1, target.dimension * target.steps)
+    if distinguisher.training_share > 0.0:
+        # enough blocks to set a share of them aside
+        most = min(most, max(2, trials // _LEAST_BLOCKS_TO_LEARN))
     per_block = int(np.clip(_BLOCK_NUMBERS // numbers, 2, most)) // 2 * 2
     return Plan(canonical(description), canonical(distinguisher.configuration()), seed, trials, per_block)
 
