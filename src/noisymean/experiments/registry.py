@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from noisymean.experiments import synthetic_delta, synthetic_dimension
+from noisymean.experiments import opacus_200_rounds, synthetic_delta, synthetic_dimension, theory
 from noisymean.experiments.experiment import Experiment
 
 EXPERIMENTS: dict[str, Experiment] = {
-    experiment.name: experiment for experiment in (synthetic_delta.EXPERIMENT, synthetic_dimension.EXPERIMENT)
+    module.EXPERIMENT.name: module.EXPERIMENT
+    for module in (synthetic_delta, synthetic_dimension, theory, opacus_200_rounds)
 }

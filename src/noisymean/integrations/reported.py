@@ -16,11 +16,12 @@ from noisymean.mechanisms import Mechanism, OpacusLoader
 Ask: TypeAlias = Callable[[Any, float, float, int, float], float]
 
 
-def reported(mechanism: Mechanism, *, steps: int, delta: float) -> dict[str, float]:
-    """Name of the accountant -> epsilon; only those whose package can be imported and which answer."""
+def reported(mechanism: Mechanism, *, steps: int, delta: float, only: str | None = None) -> dict[str, float]:
+    """Name of the accountant -> epsilon; those whose package can be imported and which answer, or just the one named."""
     rate = mechanism.run(mechanism.dataset_size).accountant_rate if isinstance(mechanism, OpacusLoader) else mechanism.q
     arguments = (rate, mechanism.noise_multiplier, steps, delta)
-    answers = {name: _answer(module, ask, arguments) for name, (module, ask) in _ACCOUNTANTS.items()}
+    asked = _ACCOUNTANTS if only is None else {only: _ACCOUNTANTS[only]}
+    answers = {name: _answer(module, ask, arguments) for name, (module, ask) in asked.items()}
     return {name: epsilon for name, epsilon in answers.items() if epsilon is not None}
 
 
