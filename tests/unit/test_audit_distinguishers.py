@@ -12,6 +12,7 @@ import noisymean as nm
 from noisymean.audit.distinguishers import (
     NAMES,
     Labelled,
+    Learned,
     LikelihoodRatio,
     NormalityTest,
     PaperVote,
@@ -119,6 +120,11 @@ def test_asgm_components_without_the_new_record_are_left_out():
 
 def test_the_best_that_is_possible_is_the_default():
     assert isinstance(distinguisher(None, easgm()), LikelihoodRatio)
+    assert isinstance(distinguisher(None, easgm(count=10**6, kind=Gradients.ZERO)), LikelihoodRatio)
+    # too many batches to sum over
+    assert isinstance(distinguisher(None, easgm(count=40)), Learned)
+    with pytest.raises(Undefined, match="dataset_size=40"):
+        distinguisher("likelihood-ratio", easgm(count=40))
 
 
 def test_refusals_name_the_remedy():

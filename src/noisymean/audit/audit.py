@@ -107,7 +107,7 @@ def audit(
 
 def _runs(trials: Labelled) -> int:
     """On the dataset that has fewer."""
-    return min(trials.smaller.shape[0], trials.larger.shape[0])
+    return int(min(trials.smaller.shape[0], trials.larger.shape[0]))
 
 
 def _truth(known: Known | None, steps: int, seed: int) -> Reference | None:

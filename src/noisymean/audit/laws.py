@@ -52,6 +52,11 @@ class Law:
         return values
 
 
+def enumerable(known: Known) -> bool:
+    """Whether all batches can be summed over."""
+    return known.gradients is None or known.gradients.shape[0] - 1 <= LARGEST_ENUMERATION
+
+
 @final
 @dataclass(frozen=True, eq=False)
 class KnownPair:
@@ -63,7 +68,7 @@ class KnownPair:
         known = self.known
         if (known.gradients is None) == (known.structured is None):
             raise ValueError("a known target gives its gradients or says how they are structured: one of the two")
-        if known.gradients is not None and known.gradients.shape[0] - 1 > LARGEST_ENUMERATION:
+        if known.gradients is not None and not enumerable(known):
             raise Undefined(
                 "dataset_size",
                 known.gradients.shape[0] - 1,

@@ -32,7 +32,7 @@ _MAGIC = b"SQLite format 3\x00"
 _SCHEMA = f"""
 pragma application_id = {_APPLICATION_ID};
 pragma user_version = {_VERSION};
-create table audits (digest text primary key, configuration text not null) strict;
+create table audits (digest text primary key, configuration text not null);
 create table blocks (
     digest text not null references audits (digest),
     block integer not null,
@@ -41,7 +41,7 @@ create table blocks (
     features blob not null,
     checksum blob not null,
     primary key (digest, block)
-) strict;
+);
 pragma journal_mode = wal;
 """
 

@@ -8,25 +8,21 @@ from pathlib import Path
 from typing import Annotated, TypeAlias
 
 import typer
-from rich import box
-from rich.table import Table
 
-from noisymean import __version__
-from noisymean.audit import Audit, Dask, Processes, Store, audit, distinguisher
+from noisymean.audit import Dask, Processes, Store, audit, distinguisher
 from noisymean.audit.distinguishers import NAMES, Distinguisher, NormalityTest
-from noisymean.audit.estimate import lower_hull
 from noisymean.audit.runner import Workers
 from noisymean.audit.trials import plan
 from noisymean.cli import options, values
+from noisymean.cli.audit_output import record, show
 from noisymean.cli.faults import INTERRUPTED
-from noisymean.cli.output import console, emit_json, finite, listed, note, plot_file, say, write_plot
+from noisymean.cli.output import emit_json, note, plot_file, write_plot
 from noisymean.cli.progress import progress
 from noisymean.cli.targets import Typed, claim_of, target_of
 from noisymean.cli.wants import Missing, refused
 from noisymean.errors import InvalidInput
 from noisymean.report import audit_plots
 from noisymean.targets.protocol import Target
-from noisymean.tradeoff import TradeOff
 
 VIOLATED = 1
 _Text: TypeAlias = str | None
@@ -144,7 +140,7 @@ def command(
     if json:
         emit_json(record(result))
     else:
-        _print(result, gdp=gdp)
+        show(result, gdp=gdp)
     if result.interrupted:
         if kept is not None:
             note(f"{result.finished:,} of {count:,} trials are in {kept.path}; add --resume --seed {number} to go on")
@@ -175,132 +171,3 @@ def _stored_seed(store: Store, digest: Callable[[int], str]) -> int:
     if len(found) != 1:
         raise Missing("seed", f"{store.path} has {len(found) or 'no'} audits of these settings")
     return found.pop()
-
-
-def record(result: Audit) -> dict[str, object]:
-    """The object of `--json`: first the contract's keys, then ours."""
-    found, claim, truth = result.found, result.claim, result.reference
-    alpha, beta = lower_hull(found.corner_alpha, found.corner_beta)
-    return {
-        "target": result.target,
-        "trials": result.finished,
-        "confidence": found.confidence,
-        "alpha": found.alpha.record(),
-        "beta": found.beta.record(),
-        "epsilon_lower": finite(found.epsilon_lower),
-        "delta_lower": found.delta_lower,
-        "curve": {"alpha": listed(alpha), "beta": listed(beta)},
-        "claimed": None
-        if claim is None
-        else {
-            "epsilon": finite(_epsilon(claim, found.delta)),
-            "delta": float(claim.delta(0.0)),
-            "beta": listed(claim(alpha)),
-        },
-        "exact": None
-        if truth is None
-        else {
-            "epsilon": finite(_epsilon(truth.curve, found.delta)) if truth.closed_form else None,
-            "delta": truth.curve.advantage(),
-            "beta": listed(truth.curve(alpha)),
-            "method": truth.method,
-            "standard_error": truth.standard_error,
-        },
-        "verdict": None if result.verdict is None else result.verdict.word,
-        "seconds": result.seconds,
-        "reason": None if result.verdict is None else result.verdict.reason,
-        "power": result.power,
-        "distinguisher": result.distinguisher,
-        "judged": found.judged,
-        "delta": found.delta,
-        "paper": {"epsilon_lower": finite(found.paper.epsilon_lower), "delta_lower": found.paper.delta_lower},
-        "gdp_parametric": {
-            "mu_lower": finite(found.parametric.mu_lower),
-            "epsilon_lower": finite(found.parametric.epsilon_lower),
-        },
-        "seed": result.plan.seed,
-        "interrupted": result.interrupted,
-        "configuration": result.plan.configuration(),
-        "version": __version__,
-    }
-
-
-def _epsilon(curve: TradeOff, delta: float) -> float:
-    """The larger of the two directions, as the audit's eps_L is."""
-    if delta == 0.0:
-        return float("inf")
-    return max(curve.epsilon(delta), curve.inverse().epsilon(delta))
-
-
-def _print(result: Audit, *, gdp: bool) -> None:
-    out, found = console(), result.found
-    say(out, f"Audit of {result.target}")
-    say(out, _settings(result))
-    out.print(_table(result))
-    if result.distinguisher == "paper":
-        paper = found.paper
-        say(
-            out,
-            f"By the paper's own intervals: epsilon >= {paper.epsilon_lower:.4g}, delta(0) >= {paper.delta_lower:.4f}.",
-        )
-    if gdp:
-        parametric = found.parametric
-        say(
-            out,
-            f"Parametric, valid only if the pair is Gaussian: mu >= {parametric.mu_lower:.4g},"
-            f" epsilon >= {parametric.epsilon_lower:.4g}; no verdict uses it.",
-        )
-    for sentence in _sentences(result):
-        say(out, sentence)
-    if found.judged < result.finished:
-        say(out, f"{result.finished - found.judged:,} trials were learned from and {found.judged:,} judged.")
-
-
-def _settings(result: Audit) -> str:
-    finished = f"{result.finished:,} trials"
-    if result.interrupted:
-        finished = f"interrupted after {result.finished:,} of {result.plan.trials:,} trials"
-    return (
-        f"{result.distinguisher} distinguisher, {finished}, {100.0 * result.found.confidence:g} % confidence,"
-        f" seed {result.plan.seed}"
-    )
-
-
-def _table(result: Audit) -> Table:
-    found, claim, truth = result.found, result.claim, result.reference
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("", no_wrap=True)
-    for name in ("audited", "claimed", "exact"):
-        table.add_column(name, justify="right", no_wrap=True)
-    exact_epsilon = "-" if truth is None or not truth.closed_form else f"{_epsilon(truth.curve, found.delta):.4g}"
-    table.add_row(
-        f"epsilon at delta = {found.delta:g}",
-        f">= {found.epsilon_lower:.4g}",
-        "-" if claim is None else f"{_epsilon(claim, found.delta):.4g}",
-        exact_epsilon,
-    )
-    table.add_row(
-        "delta at epsilon = 0",
-        f">= {found.delta_lower:.4f}",
-        "-" if claim is None else f"{float(claim.delta(0.0)):.4f}",
-        "-" if truth is None else f"{truth.curve.advantage():.4f}",
-        end_section=True,
-    )
-    for name, rate in (("false positive rate", found.alpha), ("false negative rate", found.beta)):
-        table.add_row(name, f"{rate.estimate:.4f}  [{rate.lower:.4f}, {rate.upper:.4f}]", "", "")
-    return table
-
-
-def _sentences(result: Audit) -> list[str]:
-    sentences = []
-    if result.verdict is None:
-        sentences.append("Nothing is claimed for this target, so there is no verdict; give --claim-epsilon.")
-    elif result.verdict.word == "violated":
-        sentences.append(f"The claim is violated: {result.verdict.reason}.")
-    else:
-        sentences.append(f"The claim is not violated: {result.verdict.reason}.")
-    if result.power is not None and result.reference is not None:
-        sentences.append(
-            f"The audit shows {100.0 * result.power:.1f} % of the true delta(0) ({result.reference.method})."
-        )
-    return sentences

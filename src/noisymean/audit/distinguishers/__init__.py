@@ -9,6 +9,7 @@ from noisymean.audit.distinguishers.base import Distinguisher, Judge, Labelled
 from noisymean.audit.distinguishers.learned import Learned
 from noisymean.audit.distinguishers.likelihood_ratio import LikelihoodRatio
 from noisymean.audit.distinguishers.paper import NormalityTest, PaperVote
+from noisymean.audit.laws import enumerable
 from noisymean.errors import InvalidInput, Undefined
 from noisymean.targets.protocol import Known, Target
 
@@ -33,7 +34,7 @@ def distinguisher(
 ) -> Distinguisher:
     """The distinguisher of that name; None: the best that the target allows."""
     known = target.known()
-    match name or ("learned" if known is None else "likelihood-ratio"):
+    match name or ("likelihood-ratio" if known is not None and enumerable(known) else "learned"):
         case "likelihood-ratio":
             return LikelihoodRatio(_needed(known, "likelihood-ratio"))
         case "paper":

@@ -23,6 +23,9 @@ class LikelihoodRatio(Distinguisher):
 
     known: Known
 
+    def __post_init__(self) -> None:
+        self._pair  # noqa: B018 - refused now, not in a worker
+
     @property
     def name(self) -> str:
         return "likelihood-ratio"
