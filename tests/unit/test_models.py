@@ -137,6 +137,15 @@ def test_preprocessing() -> None:
     assert float(pixels.min()) == -1.0
 
 
+@pytest.mark.parametrize("name", ["mnist", "cifar10"])
+@pytest.mark.parametrize("task", [Classification(), Diffusion()])
+def test_pictures_lie_channels_first_in_memory(name: str, task: Classification | Diffusion) -> None:
+    """With one channel `is_contiguous` is true of both layouts; the strides tell, and Opacus 1.x depends on them."""
+    pixels = task.records(images(name, 3), seed=0)[0]
+    channels, side = pixels.shape[1], pixels.shape[2]
+    assert pixels.stride() == (channels * side * side, side * side, side, 1)
+
+
 def test_draws_belong_to_the_records() -> None:
     pixels, labels, sigma, noise = Diffusion(draws=2000).records(images("mnist", 2), seed=3)
     again = Diffusion(draws=2000).records(images("mnist", 2), seed=3)

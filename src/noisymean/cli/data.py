@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
-from rich.table import Table
+from rich.table import Column, Table
 
 from noisymean.cli import options
 from noisymean.cli.output import console, emit_json, error_console, say
@@ -82,7 +82,7 @@ def _list(folder: Path | None, as_json: bool) -> None:
         ]
         emit_json({"cache": str(data.cache_folder()), "datasets": records})
         return
-    table = Table("name", "images", "shape", "download", "licence", "here")
+    table = Table(Column("name", no_wrap=True), "images", "shape", "download", "licence", "here")
     for dataset, where in found:
         table.add_row(
             dataset.name,
