@@ -1,0 +1,201 @@
+r"""dp_accounting: an event for the mean that is released, and an accountant that composes it with ordinary events.
+
+    event = NormalizedGaussianDpEvent(noise_multiplier=1.0, sampling_probability=0.01, dataset_size=60_000,
+                                      dimension=26_010, denominator=Denominator.FLOOR)
+    NormalizedAccountant().compose(event, 100).get_epsilon(1e-5)
+
+The event is one round of DP-SGD: a Poisson sample of `dataset_size` records (those of the smaller neighbour), clipped gradients
+summed, noise of `noise_multiplier` times the clipping bound added to each of `dimension` coordinates, the result divided. What
+the accountant says is `guarantee`, an upper bound; where none is known it is inf, with a warning.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from enum import Enum
+from fractions import Fraction
+
+from noisymean.errors import InvalidInput, MissingDependency, Undefined
+from noisymean.integrations import segments as run
+from noisymean.mechanisms import (
+    ASGM,
+    EASGM,
+    FEASGM,
+    LEAST_NOISE,
+    MOST_NOISE,
+    SGM,
+    Adjacency,
+    Mechanism,
+    exact_rate,
+    with_public_size,
+)
+
+try:
+    import attr
+    import dp_accounting as dp
+except ModuleNotFoundError as fault:
+    if fault.name not in ("dp_accounting", "attr"):
+        raise
+    raise MissingDependency("dp_accounting", "accounting") from None
+
+_ADJACENCY = {
+    dp.NeighboringRelation.ADD_OR_REMOVE_ONE: Adjacency.ADD_REMOVE,
+    dp.NeighboringRelation.REPLACE_SPECIAL: Adjacency.ZERO_OUT,
+}
+
+
+class Denominator(Enum):
+    """What the noisy sum is divided by."""
+
+    CONSTANT = "a constant"
+    EXPECTED = "N q"
+    FLOOR = "floor(N q)"
+    BATCH = "|B|"
+
+
+@attr.s(frozen=True, slots=True, auto_attribs=True, kw_only=True)
+class NormalizedGaussianDpEvent(dp.DpEvent):  # type: ignore[misc]
+    """One round: the noisy sum of a Poisson sample, divided."""
+
+    noise_multiplier: float
+    sampling_probability: float | Fraction
+    denominator: Denominator
+    dataset_size: int
+    dimension: int
+
+    def mechanism(self) -> Mechanism:
+        """The same in our words; InvalidInput if a number is out of its range."""
+        sigma = min(self.noise_multiplier, MOST_NOISE)
+        rate = exact_rate(self.sampling_probability)
+        match self.denominator:
+            case Denominator.CONSTANT:
+                return SGM(sample_rate=rate, noise_multiplier=sigma)
+            case Denominator.EXPECTED:
+                kind: type[EASGM] | type[FEASGM] | type[ASGM] = EASGM
+            case Denominator.FLOOR:
+                kind = FEASGM
+            case Denominator.BATCH:
+                kind = ASGM
+            case _:
+                raise InvalidInput("denominator", self.denominator, "a noisymean Denominator")
+        return kind(dataset_size=self.dataset_size, dimension=self.dimension, sample_rate=rate, noise_multiplier=sigma)
+
+
+class NormalizedAccountant(dp.PrivacyAccountant):  # type: ignore[misc]
+    """Composes NormalizedGaussianDpEvent with Gaussian and Poisson-sampled Gaussian events, in any nesting of compositions.
+
+    Under REPLACE_SPECIAL the number of records is public, so N q and floor(N q) are constants.
+    """
+
+    def __init__(self, neighboring_relation: dp.NeighboringRelation = dp.NeighboringRelation.ADD_OR_REMOVE_ONE) -> None:
+        if neighboring_relation not in _ADJACENCY:
+            raise InvalidInput("neighboring_relation", neighboring_relation, "ADD_OR_REMOVE_ONE or REPLACE_SPECIAL")
+        super().__init__(neighboring_relation)
+        self._non_private = False
+        self._rounds: list[tuple[Mechanism, int]] = []
+
+    def _maybe_compose(
+        self, event: dp.DpEvent, count: int, do_compose: bool
+    ) -> dp.PrivacyAccountant.CompositionErrorDetails | None:
+        match event:
+            case dp.NoOpDpEvent():
+                return None
+            case dp.NonPrivateDpEvent():
+                self._non_private |= do_compose
+                return None
+            case dp.SelfComposedDpEvent():
+                return self._maybe_compose(event.event, event.count * count, do_compose)
+            case dp.ComposedDpEvent():
+                faults = (self._maybe_compose(one, count, do_compose) for one in event.events)
+                return next((fault for fault in faults if fault is not None), None)
+            case dp.GaussianDpEvent():
+                return self._compose_gaussian(event, event.noise_multiplier, 1.0, count, do_compose)
+            case dp.PoissonSampledDpEvent(event=dp.GaussianDpEvent(noise_multiplier=noise)):
+                return self._compose_gaussian(event, noise, event.sampling_probability, count, do_compose)
+            case NormalizedGaussianDpEvent():
+                return self._compose_round(event, event, count, do_compose)
+            case _:
+                return _fault(event, "Unsupported event.")
+
+    def _compose_gaussian(
+        self, event: dp.DpEvent, noise: float, rate: float, count: int, do_compose: bool
+    ) -> dp.PrivacyAccountant.CompositionErrorDetails | None:
+        summed = NormalizedGaussianDpEvent(
+            noise_multiplier=noise,
+            sampling_probability=rate,
+            denominator=Denominator.CONSTANT,
+            dataset_size=0,
+            dimension=1,
+        )
+        return self._compose_round(event, summed, count, do_compose)
+
+    def _compose_round(
+        self, event: dp.DpEvent, one: NormalizedGaussianDpEvent, count: int, do_compose: bool
+    ) -> dp.PrivacyAccountant.CompositionErrorDetails | None:
+        if one.noise_multiplier < 0.0 or not 0.0 <= one.sampling_probability <= 1.0:
+            return _fault(event, "noise_multiplier must be >= 0 and sampling_probability in [0, 1].")
+        if one.denominator is Denominator.CONSTANT and one.sampling_probability == 0.0:
+            return None
+        if one.noise_multiplier < LEAST_NOISE:
+            self._non_private |= do_compose and count > 0
+            return None
+        try:
+            mechanism = with_public_size(one.mechanism(), _ADJACENCY[self.neighboring_relation])
+        except InvalidInput as reason:
+            return _fault(event, str(reason))
+        if do_compose and count:
+            self._rounds.append((mechanism, count))
+        return None
+
+    def get_epsilon(self, target_delta: float) -> float:
+        """The epsilon that is guaranteed for all that was composed; inf where none is known."""
+        segments = run.merged(self._rounds)
+        if self._non_private or not segments:
+            return math.inf if self._non_private and target_delta < 1.0 else 0.0
+        if target_delta <= 0.0:
+            return math.inf
+        try:
+            return run.guaranteed_epsilon(segments, target_delta)
+        except Undefined as reason:
+            warnings.warn(f"no guarantee is known: {reason}", stacklevel=2)
+            return math.inf
+
+    def get_delta(self, target_epsilon: float) -> float:
+        """The delta that is guaranteed for all that was composed; 1 where none is known."""
+        segments = run.merged(self._rounds)
+        if self._non_private or not segments:
+            return 1.0 if self._non_private else 0.0
+        try:
+            return run.guaranteed_delta(segments, target_epsilon)
+        except Undefined as reason:
+            warnings.warn(f"no guarantee is known: {reason}", stacklevel=2)
+            return 1.0
+
+
+def _fault(event: dp.DpEvent, message: str) -> dp.PrivacyAccountant.CompositionErrorDetails:
+    return dp.PrivacyAccountant.CompositionErrorDetails(invalid_event=event, error_message=message)
+
+
+def event_of(mechanism: SGM | EASGM | FEASGM | ASGM) -> NormalizedGaussianDpEvent:
+    """One round of `mechanism` as an event.
+
+    >>> event_of(SGM(sample_rate=0.01, noise_multiplier=1.0)).denominator
+    <Denominator.CONSTANT: 'a constant'>
+    """
+    match mechanism:
+        case SGM():
+            denominator = Denominator.CONSTANT
+        case EASGM():
+            denominator = Denominator.EXPECTED
+        case FEASGM():
+            denominator = Denominator.FLOOR
+        case ASGM():
+            denominator = Denominator.BATCH
+    return NormalizedGaussianDpEvent(
+        noise_multiplier=mechanism.noise_multiplier,
+        sampling_probability=mechanism.rate,
+        denominator=denominator,
+        dataset_size=mechanism.dataset_size or 0,
+        dimension=mechanism.dimension or 1,
+    )

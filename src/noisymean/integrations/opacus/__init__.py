@@ -1,0 +1,23 @@
+"""Opacus 1.x: see what a training script really releases, account for it, fix it.
+
+seen         what an optimizer shows: denominator, number of parameters, who counts its steps
+neighbours   what the run would have been on one record more or less
+inspection   inspect: mechanism, claimed / leaked / guaranteed so far, remedy
+accountant   an IAccountant that sees the denominator
+fixing       fix and poisson_loader: public constants instead of numbers computed from the data
+"""
+
+try:
+    import opacus as _opacus  # noqa: F401 - asked first, so that its absence is one line
+except ModuleNotFoundError as fault:
+    if fault.name not in ("opacus", "torch"):
+        raise
+    from noisymean.errors import MissingDependency
+
+    raise MissingDependency(str(fault.name), "audit") from None
+
+from noisymean.integrations.opacus.accountant import Accountant, NoGuarantee, register
+from noisymean.integrations.opacus.fixing import fix, poisson_loader
+from noisymean.integrations.opacus.inspection import Inspection, Spent, inspect
+
+__all__ = ["Accountant", "Inspection", "NoGuarantee", "Spent", "fix", "inspect", "poisson_loader", "register"]

@@ -1,0 +1,92 @@
+r"""The remedy: divide by a number that does not depend on the data, and sample at a rate that does not either.
+
+Opacus 1.x computes both from the data loader: with L = ceil(N/b) batches the rate is 1/L and the denominator int(N/L). One
+record more may change either: the scale of the noise in *every* coordinate (the denominator), or the law of every batch (the
+rate), and no accountant of the noisy sum covers that. A constant denominator is post-processing; a constant rate is what
+accountants assume. Choose both before looking at the data, e.g. from a published estimate of N:
+
+    loader = poisson_loader(train_set, sample_rate="1/100")            # instead of DataLoader(train_set, batch_size=600)
+    model, optimizer, loader = engine.make_private(data_loader=loader, ...)
+    fix(optimizer, denominator=600, sample_rate="1/100")
+"""
+
+from __future__ import annotations
+
+from types import MethodType
+from typing import Any
+
+from opacus.data_loader import DPDataLoader
+
+from noisymean.errors import InvalidInput, check_number
+from noisymean.integrations.opacus.seen import PROMISE, Public, is_adaptive, need_optimizer, told, workers
+from noisymean.mechanisms import Rate, exact_rate
+
+
+def fix(optimizer: Any, *, denominator: float, sample_rate: Rate | None = None) -> Any:
+    """Make `optimizer` divide by `denominator`, a constant of yours; returns the optimizer.
+
+    Call it after make_private. Any positive number will do: what matters is that it is not computed from the data. It only
+    rescales the gradients, so take the batch size that your learning rate was tuned for.
+
+    The sampling rate must be public too, and an optimizer has no say in it: an ordinary data loader has the rate 1/ceil(N/b),
+    which one record more can change. Sample with `poisson_loader` and repeat its rate here as `sample_rate`; that is checked
+    against what make_private found. Without it the inspection goes by what the rate would be on one record more or less.
+
+    Works on every DPOptimizer of Opacus 1.x: flat, per layer, ghost, distributed (`denominator` is that of all workers
+    together), and adaptive. There the noisy count of unclipped gradients is divided by the constant as well, and each record of
+    the batch counts as +1/2 or -1/2, as in Andrew et al. 2021: Theorem 1, which sets the noise, holds for that count.
+    """
+    need_optimizer(optimizer)
+    check_number("denominator", denominator, above=0.0, most=1e15, remedy="e.g. the expected batch size, as a constant")
+    rate = None if sample_rate is None else float(exact_rate(sample_rate))
+    hook = told(optimizer)
+    if rate is not None and hook is not None and hook.sample_rate != rate:
+        raise InvalidInput(
+            "sample_rate",
+            str(sample_rate),
+            f"the rate of the data loader, {hook.sample_rate:.9g}",
+            f"give make_private poisson_loader(dataset, sample_rate='{sample_rate}')",
+        )
+    # a float of a whole number divides like the number itself
+    optimizer.expected_batch_size = float(denominator) / workers(optimizer)
+    if is_adaptive(optimizer):
+        _count_halves(optimizer, float(denominator))
+    setattr(optimizer, PROMISE, Public(float(denominator), rate))
+    return optimizer
+
+
+def _count_halves(optimizer: Any, denominator: float) -> None:
+    """The share of unclipped gradients as 1/2 + (sum over the batch of +-1/2, and noise) / denominator."""
+    update = type(optimizer).update_max_grad_norm
+
+    def update_max_grad_norm(self: Any) -> None:
+        self.unclipped_num = self.unclipped_num + (denominator - self.sample_size) / 2
+        self.sample_size = denominator
+        update(self)
+
+    optimizer.update_max_grad_norm = MethodType(update_max_grad_norm, optimizer)
+
+
+def poisson_loader(dataset: Any, *, sample_rate: Rate, **options: Any) -> Any:
+    """A data loader that samples each record with probability `sample_rate`, whatever their number; for make_private.
+
+    The rate is 1/L for a whole L, the steps of an epoch, because make_private reads the rate off the loader's length.
+    `options` go to DPDataLoader.
+    """
+    rate = exact_rate(sample_rate)
+    length = round(1 / rate)
+    if 1 / rate != length or int(1 / (1 / length)) != length:
+        better = [
+            one
+            for near in range(1, 9)
+            for one in (length + near, length - near)
+            if one >= 1 and int(1 / (1 / one)) == one
+        ]
+        offered = length if int(1 / (1 / length)) == length else better[0]
+        raise InvalidInput(
+            "sample_rate",
+            str(sample_rate),
+            "1/L for a whole L that Opacus recovers in floating point",
+            f"e.g. sample_rate='1/{offered}'",
+        )
+    return DPDataLoader(dataset, sample_rate=float(rate), **options)

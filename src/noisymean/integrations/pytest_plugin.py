@@ -1,0 +1,146 @@
+r"""The audit inside other libraries' tests: `assert_private`, and a fixture of the same name.
+
+    def release(extra_record, generator): ...                   # module level: audits run it by its file and name
+
+    def test_release(assert_private):
+        assert_private(release, claim=(1.0, 1e-5), trials=2_000)
+
+A test must not be a lottery: the seed is fixed unless another one is given, and then a failure repeats itself. A test that
+passes proves nothing; one that fails is a violation at the stated confidence. The entry point is `pytest_noisymean`, which
+loads this module when the fixture is used and not before.
+"""
+
+from __future__ import annotations
+
+import inspect
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeAlias
+
+from noisymean.audit import Audit, audit, distinguisher
+from noisymean.errors import InvalidInput
+from noisymean.mechanisms import SGM
+from noisymean.targets.callable_ import UserCallable
+from noisymean.targets.claims import claimed_curve
+from noisymean.targets.protocol import Target
+from noisymean.tradeoff import EpsilonDelta, Side, TradeOff
+
+Claim: TypeAlias = TradeOff | SGM | tuple[float, float] | float
+Release: TypeAlias = Callable[..., object]
+_DELTA = 1e-5
+_SEED = 1
+
+
+class NotPrivate(AssertionError):
+    """The audit contradicts the claim; carries the audit."""
+
+    def __init__(self, message: str, found: Audit) -> None:
+        super().__init__(message)
+        self.audit = found
+
+
+def assert_private(
+    target: Target | Release | str | Path,
+    *,
+    claim: Claim | None = None,
+    trials: int = 2_000,
+    confidence: float = 0.99,
+    seed: int = _SEED,
+    test: str | None = None,
+) -> Audit:
+    """Run `trials` trials, half on each dataset, and fail if they contradict `claim`; returns the audit.
+
+    `target` is anything with the methods of `noisymean.targets.protocol.Target`, a function at module level, or "FILE.py:NAME"
+    (docs/audit.md). `claim` is epsilon, (epsilon, delta), `SGM(...)` for each round, or a trade-off function; default: the
+    target's own. A true claim fails with probability at most 1 - confidence.
+    `test` names the test that runs this, for the message.
+    """
+    __tracebackhide__ = True
+    what = target_of(target)
+    curve = _curve(claim, what.steps)
+    delta = claim[1] if isinstance(claim, tuple) and claim[1] > 0.0 else _DELTA
+    found = audit(
+        what, distinguisher(None, what), seed=seed, trials=trials, confidence=confidence, delta=delta, claim=curve
+    )
+    if found.verdict is None:
+        raise InvalidInput("claim", None, "given for a target that claims nothing", "e.g. claim=(1.0, 1e-5)")
+    if found.verdict.word == "violated":
+        raise NotPrivate(_message(found, what, claim, test), found)
+    return found
+
+
+def target_of(target: Target | Release | str | Path) -> Target:
+    """A target that worker processes can build again from its name."""
+    if isinstance(target, str | Path):
+        file, colon, attribute = str(target).rpartition(":")
+        if not colon or not attribute.isidentifier():
+            raise InvalidInput("target", str(target), "FILE.py:NAME")
+        return UserCallable.of(Path(file), attribute)
+    if hasattr(target, "configuration"):
+        return target  # type: ignore[return-value]
+    name = getattr(target, "__qualname__", "")
+    source = inspect.getsourcefile(target) if inspect.isfunction(target) else None
+    if source is None or not name.isidentifier():
+        raise InvalidInput(
+            "target", name or type(target).__name__, "a function at the top level of a file", "or give 'FILE.py:NAME'"
+        )
+    return UserCallable.of(Path(source), name)
+
+
+def _curve(claim: Claim | None, steps: int) -> TradeOff | None:
+    match claim:
+        case None | TradeOff():
+            return claim
+        case SGM():
+            return claimed_curve(claim, steps)
+        case (epsilon, delta):
+            return EpsilonDelta(float(epsilon), float(delta))
+        case int() | float():
+            return EpsilonDelta(float(claim), 0.0)
+        case _:
+            raise InvalidInput("claim", claim, "epsilon, (epsilon, delta), SGM(...) or a TradeOff")
+
+
+def _message(found: Audit, target: Target, claim: Claim | None, test: str | None) -> str:
+    assert found.verdict is not None
+    assert found.claim is not None
+    limits, level = found.found, f"{100.0 * found.found.confidence:g} %"
+    claimed = float(found.claim.epsilon(limits.delta, Side.ABOVE))
+    lines = [
+        f"{found.target} is not as private as claimed",
+        f"  claimed   epsilon <= {claimed:.6g} at delta = {limits.delta:g}"
+        f" (delta <= {float(found.claim.delta(0.0)):.6g} at epsilon = 0)",
+        f"  audited   epsilon >= {limits.epsilon_lower:.6g} (delta >= {limits.delta_lower:.6g} at epsilon = 0),"
+        f" {level} confidence, {found.finished:,} trials",
+        f"  because   {found.verdict.reason}",
+        f"  seed      {found.plan.seed}",
+        f"  again by  {command(found, target, claim, test)}",
+    ]
+    return "\n".join(lines)
+
+
+def command(found: Audit, target: Target, claim: Claim | None, test: str | None) -> str:
+    """What to type to see the same again: an audit from the command line if it can be said there, else the test itself."""
+    described = _described(claim)
+    if not isinstance(target, UserCallable) or described is None:
+        return f"python -m pytest {shlex.quote(test)}" if test else f"the same call, with seed={found.plan.seed}"
+    words = ["noisymean", "audit", f"{target.file}:{target.attribute}", *described]
+    words += ["--trials", str(found.plan.trials), "--confidence", repr(found.found.confidence)]
+    words += ["--delta", repr(found.found.delta), "--seed", str(found.plan.seed)]
+    return shlex.join(words)
+
+
+def _described(claim: Claim | None) -> list[str] | None:
+    """The claim as options of `noisymean audit`; None if it has none."""
+    match claim:
+        case None:
+            return []
+        case SGM():
+            return ["--sample-rate", str(claim.rate), "--noise-multiplier", repr(claim.noise_multiplier)]
+        case (epsilon, delta):
+            return ["--claim-epsilon", repr(float(epsilon)), "--claim-delta", repr(float(delta))]
+        case int() | float():
+            return ["--claim-epsilon", repr(float(claim))]
+        case _:
+            return None

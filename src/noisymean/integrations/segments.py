@@ -1,0 +1,138 @@
+r"""A run whose settings change on the way: segments of (mechanism, steps), accounted together.
+
+A noise schedule, two phases of training, DP-SGD beside other releases: each segment has its own mechanism, and all of them run on
+the same pair D, D'.
+
+    claimed     the losses of the noisy sums, added
+    leakages    one explicit pair of datasets throughout, its losses added; an attacker may look away from a segment
+    guarantees  the proofs of docs/accountant.md, segment by segment
+                directly: a pair that dominates each segment, so that their product dominates the run (adaptive composition)
+                by a chain P -> P' -> Q: in a segment whose denominator moves, P' is as in that segment's own chain; in all
+                others P' = P, which costs the first link nothing, and the second is the direct proof
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TypeAlias, TypeVar
+
+from noisymean.many_rounds import WithInfinite, claimed_rounds, guarantee_rounds, leakage_rounds
+from noisymean.mechanisms import SGM, Mechanism, is_sum
+from noisymean.rounds import Chain, DeltaCurve, Rounds
+from noisymean.tradeoff import Side
+
+Proof = TypeVar("Proof", bound=DeltaCurve)
+Segments: TypeAlias = tuple[tuple[Mechanism, int], ...]
+# The pair that every mechanism has; the noisy sum attains its own curve on it.
+_EVERYWHERE = "every gradient of D is zero, the new record's is 1*C*u"
+
+
+def merged(segments: Sequence[tuple[Mechanism, int]]) -> Segments:
+    """Rounds of one mechanism together: their order does not matter to bounds that hold whatever came before."""
+    counts: dict[Mechanism, int] = {}
+    for mechanism, steps in segments:
+        # the noisy sum is the same whatever N and n are
+        one = _bare(mechanism) if isinstance(mechanism, SGM) else mechanism
+        counts[one] = counts.get(one, 0) + steps
+    return tuple((mechanism, steps) for mechanism, steps in counts.items() if steps)
+
+
+def claimed(segments: Segments) -> Rounds:
+    """What an accountant of the noisy sum composes."""
+    return _together([claimed_rounds(mechanism, steps) for mechanism, steps in segments])
+
+
+def leakages(segments: Segments) -> list[tuple[str, Rounds]]:
+    """The run on each explicit pair, by its description. Undefined where a mechanism divides by zero."""
+    found: dict[str, list[Rounds]] = {}
+    for mechanism, steps in segments:
+        if is_sum(mechanism):
+            found.setdefault(_EVERYWHERE, []).append(claimed_rounds(mechanism, steps))
+        else:
+            for pair, rounds in leakage_rounds(mechanism, steps):
+                found.setdefault(pair.description, []).append(rounds)
+    return [(description, _together(rounds)) for description, rounds in found.items()]
+
+
+def guarantees(segments: Segments) -> list[DeltaCurve]:
+    """Every proof for the run, each sound by itself. Undefined where a segment has none."""
+    proofs = [guarantee_rounds(mechanism, steps) for mechanism, steps in segments]
+    direct = [[proof for proof in each if not isinstance(proof, Chain)] for each in proofs]
+    chains = [[proof for proof in each if isinstance(proof, Chain)] for each in proofs]
+    found = [_product([_nth(each, kind) for each in direct]) for kind in range(max(map(len, direct)))]
+    for kind in range(max(map(len, chains))):
+        moving = [_nth(each, kind) for each in chains if each]
+        still = [each[0] for each, chain in zip(direct, chains, strict=True) if not chain]
+        first = _product([chain.first for chain in moving])
+        found.append(Chain(first, _product([chain.second for chain in moving] + still)))
+    return found
+
+
+def leaked_epsilon(segments: Segments, delta: float) -> tuple[float, str]:
+    """The most that one of the pairs gives away, in the worse direction, and which."""
+    return max(
+        (max(one.epsilon(delta, Side.BELOW) for one in (rounds, rounds.inverse())), description)
+        for description, rounds in leakages(segments)
+    )
+
+
+def claimed_epsilon(segments: Segments, delta: float) -> float:
+    """The worse direction of `claimed`, rounded up."""
+    rounds = claimed(segments)
+    return max(one.epsilon(delta, Side.ABOVE) for one in (rounds, rounds.inverse()))
+
+
+def guaranteed_epsilon(segments: Segments, delta: float) -> float:
+    """The best proof in the worse direction; inf where the bound exceeds double precision."""
+    proofs = guarantees(segments)
+    return max(_best_epsilon(side, delta) for side in (proofs, [proof.inverse() for proof in proofs]))
+
+
+def guaranteed_delta(segments: Segments, epsilon: float) -> float:
+    """The same the other way round."""
+    proofs = guarantees(segments)
+    return max(
+        math.exp(min(0.0, *(proof.log_delta(epsilon, Side.ABOVE) for proof in side)))
+        for side in (proofs, [proof.inverse() for proof in proofs])
+    )
+
+
+def _best_epsilon(proofs: Sequence[DeltaCurve], delta: float) -> float:
+    """A chain whose second link alone says more than another proof is not followed."""
+    best = math.inf
+    for proof in sorted(proofs, key=lambda proof: isinstance(proof, Chain)):
+        if not (isinstance(proof, Chain) and proof.at_least(delta) >= best):
+            best = min(best, proof.epsilon(delta, Side.ABOVE))
+    return best
+
+
+def _nth(proofs: Sequence[Proof], kind: int) -> Proof:
+    """The proof of this kind; the last where there are fewer: any choice is sound."""
+    return proofs[min(kind, len(proofs) - 1)]
+
+
+def _product(curves: Sequence[DeltaCurve]) -> DeltaCurve:
+    """Dominating pairs side by side. Infinite losses are kept apart: one of them is enough."""
+    if len(curves) == 1:
+        return curves[0]
+    finite, log_never = list[Rounds](), 0.0
+    for curve in curves:
+        match curve:
+            case Rounds():
+                finite.append(curve)
+            case WithInfinite(finite=rounds, steps=steps, mass=mass):
+                finite.append(rounds)
+                log_never += steps * (math.log1p(-mass) if mass < 1.0 else -math.inf)
+            case _:
+                raise TypeError(f"{type(curve).__name__} cannot be composed")
+    together = _together(finite)
+    return together if log_never == 0.0 else WithInfinite(together, 1, -math.expm1(log_never))
+
+
+def _together(rounds: Sequence[Rounds]) -> Rounds:
+    return Rounds(tuple(part for one in rounds for part in one.parts))
+
+
+def _bare(mechanism: SGM) -> SGM:
+    return SGM(sample_rate=mechanism.rate, noise_multiplier=mechanism.noise_multiplier)
