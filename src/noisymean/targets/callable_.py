@@ -139,7 +139,7 @@ class UserCallable:
 
     @cached_property
     def _release(self) -> Release:
-        return _loaded(Path(self.file), self.attribute)
+        return loaded(Path(self.file), self.attribute)
 
 
 def _run(release: Release, neighbour: Neighbour, source: np.random.Generator, index: int) -> Array:
@@ -186,7 +186,8 @@ def _source(file: Path) -> bytes:
         ) from None
 
 
-def _loaded(file: Path, attribute: str) -> Release:
+def loaded(file: Path, attribute: str) -> Release:
+    """The callable of that name; the file is executed as a module."""
     module_name = f"noisymean_target_{hashlib.sha256(str(file).encode()).hexdigest()[:16]}"
     spec = importlib.util.spec_from_file_location(module_name, file)
     if spec is None or spec.loader is None:

@@ -28,7 +28,7 @@ from noisymean.mechanisms import ASGM, LEAST_NOISE, SGM, exact_rate
 from noisymean.numerics.logs import Array
 from noisymean.targets.claims import claimed_curve
 from noisymean.targets.model_sizes import parameters_of
-from noisymean.targets.opacus import Photographs
+from noisymean.targets.opacus import GivenRows, Photographs
 from noisymean.targets.protocol import Known, Neighbour
 from noisymean.tradeoff import TradeOff
 
@@ -54,9 +54,9 @@ class Selection:
 @final
 @dataclass(frozen=True, kw_only=True)
 class Dpsur:
-    """One update of DPSUR on |D| = dataset_size images, or one more."""
+    """One update of DPSUR on |D| = dataset_size images (or gradients that are given), or one more."""
 
-    records: Photographs
+    records: Photographs | GivenRows
     dataset_size: int
     sample_rate: Fraction
     noise_multiplier: float
@@ -70,17 +70,33 @@ class Dpsur:
         check_number("max_grad_norm", self.max_grad_norm, above=0.0, most=1e9)
         if self.dataset_size < 1:
             raise InvalidInput("dataset_size", self.dataset_size, "a whole number >= 1")
+        if isinstance(self.records, GivenRows):
+            if len(self.records.rows) != self.dataset_size + 1:
+                raise InvalidInput("records", len(self.records.rows), f"{self.dataset_size + 1} rows")
+            if self.selection is not None:
+                raise InvalidInput(
+                    "selection", "given", "left out with given gradients", "they have no loss to compare"
+                )
 
     @property
     def name(self) -> str:
         """Which of the two, on what."""
         selected = ", selective release" if self.selection is not None else ""
-        return f"DPSUR as in its {self.denominator.value}{selected}, {self.records.model} on {self.records.dataset}"
+        match self.records:
+            case Photographs(model=model, dataset=dataset):
+                what = f"{model} on {dataset}"
+            case GivenRows():
+                what = "given gradients"
+        return f"DPSUR as in its {self.denominator.value}{selected}, {what}"
 
     @property
     def dimension(self) -> int:
         """Numbers in an update."""
-        return parameters_of(self.records.model)
+        match self.records:
+            case Photographs(model=model):
+                return parameters_of(model)
+            case GivenRows(rows=rows):
+                return len(rows[0])
 
     @property
     def steps(self) -> int:
@@ -104,7 +120,11 @@ class Dpsur:
     def from_configuration(cls, configuration: Mapping[str, Any]) -> Dpsur:
         """The inverse of `configuration`."""
         fields = {name: value for name, value in configuration.items() if name != "target"}
-        fields["records"] = Photographs(**fields["records"])
+        described = fields["records"]
+        given = "rows" in described
+        fields["records"] = (
+            GivenRows(tuple(tuple(row) for row in described["rows"])) if given else Photographs(**described)
+        )
         fields["sample_rate"] = Fraction(fields["sample_rate"])
         fields["denominator"] = Denominator(fields["denominator"])
         if fields["selection"] is not None:
@@ -183,6 +203,7 @@ class Dpsur:
             from noisymean.targets.models import model_named
         except ModuleNotFoundError:
             raise MissingDependency("torch", "audit") from None
+        assert isinstance(self.records, Photographs)
         model = model_named(self.records.model)
         task = model.task(self.records.draws)
         images = self.records.images(self.dataset_size + 1)
@@ -191,6 +212,11 @@ class Dpsur:
     @cached_property
     def _rows(self) -> Array:
         """Clipped gradients of D'."""
+        if isinstance(self.records, GivenRows):
+            given = np.asarray(self.records.rows, np.float64)
+            norms = np.linalg.norm(given, axis=1, keepdims=True)
+            shortened: Array = given * np.minimum(self.max_grad_norm / (norms + 1e-6), 1.0)
+            return shortened
         network, task, records = self._trained
         from noisymean.targets.models import clipped, gradients_of
 

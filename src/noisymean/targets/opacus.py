@@ -266,7 +266,8 @@ class OpacusTarget:
         records["kind"] = type(self.records).__name__
         if isinstance(self.records, Alike):
             records["structure"] = self.records.structure.value
-        plain.pop("source")
+        for name in ("source", "empty", "declared"):
+            plain.pop(name)
         return {"target": "opacus", **plain, "records": records, "steps": self.steps, "label": self.label}
 
     @classmethod
@@ -285,7 +286,9 @@ class OpacusTarget:
                 records = Alike(described["dimension"], Structure(described["structure"]))
             case _:
                 records = GivenRows(tuple(tuple(row) for row in described["rows"]))
-        fields = {name: value for name, value in vars(setup).items() if name not in ("release", "source")}
+        fields = {
+            name: value for name, value in vars(setup).items() if name not in ("release", "source", "empty", "declared")
+        }
         return cls(
             release_version=setup.release,
             records=records,

@@ -20,7 +20,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from noisymean.targets.opacus_releases.feeders import Feeder
 from noisymean.targets.opacus_releases.releases import Clipping, Era, GradSample, Release
-from noisymean.targets.opacus_releases.setup import AtRate, Reduction, Setup, Shuffled, ThroughLoader
+from noisymean.targets.opacus_releases.setup import AtRate, Empty, Reduction, Setup, Shuffled, ThroughLoader
 
 Indices = Sequence[int]
 
@@ -132,7 +132,7 @@ class AttachedEngine(Driver):
         }
         if self.release.era is Era.NO_SAMPLER:
             # a batch above the declared size raises, so the largest possible is declared
-            return {**options, "batch_size": self.size}
+            return {**options, "batch_size": setup.declared or self.size}
         rate = (
             float(setup.sampling.rate) if isinstance(setup.sampling, AtRate) else setup.sampling.batch_size / self.size
         )
@@ -160,6 +160,10 @@ class AttachedEngine(Driver):
                 from opacus.utils.uniform_sampler import UniformWithReplacementSampler
 
                 sampler = UniformWithReplacementSampler(num_samples=self.size, sample_rate=float(rate))
+                records = TensorDataset(torch.arange(self.size))
+                while self.setup.empty is Empty.AS_IT_COMES:
+                    for (batch,) in DataLoader(records, batch_sampler=sampler):
+                        yield batch.tolist()
                 while True:
                     yield from sampler
             case AtRate(rate=rate):
@@ -210,7 +214,7 @@ class MadePrivate(Driver):
         if setup.grad_sample is GradSample.GHOST:
             options["criterion"] = nn.CrossEntropyLoss(reduction=setup.reduction.value)
         if setup.clipping is Clipping.ADAPTIVE:
-            options |= vars(setup.adaptive)
+            options |= {name: value for name, value in vars(setup.adaptive).items() if name != "moving"}
         return options
 
     def _set_rate(self, sampling: AtRate) -> None:
@@ -235,7 +239,7 @@ class MadePrivate(Driver):
     def take(self, indices: Indices) -> None:
         """Gradients, then the optimizer's step."""
         self.optimizer.zero_grad()
-        if self.setup.clipping is Clipping.ADAPTIVE:
+        if self.setup.clipping is Clipping.ADAPTIVE and not self.setup.adaptive.moving:
             self.optimizer.max_grad_norm = self.setup.max_grad_norm
         self.feeder.feed(indices)
         self.optimizer.step()

@@ -22,6 +22,13 @@ class Mode(Enum):
     FULL = "full"
 
 
+class Empty(Enum):
+    """What is done about an empty batch: a record whose gradient is zero where the release would raise, or nothing."""
+
+    PADDED = "padded"
+    AS_IT_COMES = "as it comes"
+
+
 class Reduction(Enum):
     """The library's `loss_reduction`."""
 
@@ -91,19 +98,23 @@ Source: TypeAlias = Network | Rows | Structured
 @final
 @dataclass(frozen=True)
 class Adaptive:
-    """What AdaClip needs on top; the bound is set back before every trial."""
+    """What AdaClip needs on top; the bound is set back before every trial, or left as the last one made it (`moving`)."""
 
     target_unclipped_quantile: float = 0.5
     clipbound_learning_rate: float = 0.2
     max_clipbound: float = 1e8
     min_clipbound: float = 1e-8
     unclipped_num_std: float = 100.0
+    moving: bool = False
 
 
 @final
 @dataclass(frozen=True, kw_only=True)
 class Setup:
-    """One configuration of one release; |D| = dataset_size, |D'| one more."""
+    """One configuration of one release; |D| = dataset_size, |D'| one more.
+
+    `declared` is the batch size that releases without a sampler ask for; left out, the largest possible.
+    """
 
     release: str
     dataset_size: int
@@ -117,11 +128,13 @@ class Setup:
     clipping: Clipping = Clipping.FLAT
     grad_sample: GradSample = GradSample.HOOKS
     adaptive: Adaptive = Adaptive()
+    empty: Empty = Empty.PADDED
+    declared: int | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Plain values; the rate as a fraction in writing."""
         plain = asdict(self)
-        for name in ("mode", "reduction", "clipping", "grad_sample"):
+        for name in ("mode", "reduction", "clipping", "grad_sample", "empty"):
             plain[name] = plain[name].value
         plain["source"]["kind"] = type(self.source).__name__
         plain["sampling"]["kind"] = type(self.sampling).__name__
@@ -135,6 +148,7 @@ class Setup:
         fields = dict(plain)
         fields["mode"], fields["reduction"] = Mode(fields["mode"]), Reduction(fields["reduction"])
         fields["clipping"], fields["grad_sample"] = Clipping(fields["clipping"]), GradSample(fields["grad_sample"])
+        fields["empty"] = Empty(fields.get("empty", Empty.PADDED.value))
         fields["adaptive"] = Adaptive(**fields["adaptive"])
         source = dict(fields["source"])
         kinds: dict[str, type[Any]] = {kind.__name__: kind for kind in (Network, Rows, Structured)}

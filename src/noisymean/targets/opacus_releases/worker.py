@@ -158,7 +158,7 @@ class Server:
         from noisymean.targets.opacus_releases import feeders
         from noisymean.targets.opacus_releases.drivers import MadePrivate, driver_for, scale_of
         from noisymean.targets.opacus_releases.releases import Clipping, GradSample
-        from noisymean.targets.opacus_releases.setup import Mode, Structured
+        from noisymean.targets.opacus_releases.setup import Empty, Mode, Structured
 
         setup = self.setup
         driver = driver_for(setup, setup.dataset_size + (neighbour == "D'"), self._module())
@@ -183,6 +183,7 @@ class Server:
                 lambda losses: scale_of(setup.reduction, losses),
                 feeders.set_none if isinstance(driver, MadePrivate) else feeders.delete,
             )
+        driver.feeder.as_it_comes = setup.empty is Empty.AS_IT_COMES
         self.drivers[neighbour] = driver
         return driver
 
