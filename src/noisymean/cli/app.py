@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from noisymean import __version__
-from noisymean.cli import account, audit, calibrate, curve, data, demo, reproduce
+from noisymean.cli import account, audit, calibrate, curve, data, demo, probe, reproduce
 from noisymean.cli.faults import guarded
 
 PROGRAM = "noisymean"
@@ -19,6 +19,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "account": account.command,
     "calibrate": calibrate.command,
     "audit": audit.command,
+    "probe": probe.command,
     "reproduce": reproduce.command,
     "demo": demo.command,
     "data": data.command,

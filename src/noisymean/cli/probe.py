@@ -1,0 +1,222 @@
+"""`noisymean probe`: run a mechanism on designed records, and say what it divides by."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from fractions import Fraction
+from typing import Annotated
+
+import typer
+from rich import box
+from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as Bar
+from rich.table import Table
+
+from noisymean import __version__
+from noisymean.accountant import Account, account
+from noisymean.cli import options, values
+from noisymean.cli.account import record, steps_of
+from noisymean.cli.output import console, emit_json, error_console, finite, say
+from noisymean.cli.wants import Missing
+from noisymean.errors import InvalidInput, Undefined
+from noisymean.mechanisms import exact_rate
+from noisymean.probe.entry import named
+from noisymean.probe.finding import Finding
+from noisymean.probe.prober import Progress, probe_subject
+from noisymean.probe.subject import Knob, Setting, Subject
+from noisymean.probe.subjects.releases import OpacusRelease, with_options
+
+# Larger datasets are not run, only computed: 20,000 records are 80 MB of gradients.
+MOST_RECORDS = 20_000
+
+
+def command(
+    target: Annotated[
+        str,
+        typer.Argument(
+            metavar="TARGET",
+            show_default=False,
+            help="opacus, opacus==X, dpsgd-hf, dpsur, dp-feta, privimage, synthetic, synthetic:NAME or FILE.py:NAME.",
+        ),
+    ],
+    loss_reduction: Annotated[
+        str, typer.Option("--loss-reduction", metavar="NAME", help="Opacus: mean or sum.")
+    ] = "mean",
+    poisson: Annotated[
+        bool, typer.Option("--poisson/--no-poisson", help="Opacus: its Poisson sampling on or off.")
+    ] = True,
+    clipping: Annotated[
+        str, typer.Option("--clipping", metavar="NAME", help="Opacus: flat, per_layer or adaptive.")
+    ] = "flat",
+    grad_sample_mode: Annotated[
+        str, typer.Option("--grad-sample-mode", metavar="NAME", help="Opacus: hooks, functorch or ew.")
+    ] = "hooks",
+    dataset_size: options.DatasetSize = None,
+    dimension: options.Dimension = None,
+    sample_rate: options.SampleRate = None,
+    batch_size: options.BatchSize = None,
+    noise_multiplier: Annotated[
+        str | None, typer.Option("--noise-multiplier", metavar="s", help="To account for a run of yours.")
+    ] = None,
+    steps: options.Steps = None,
+    epochs: options.Epochs = None,
+    delta: options.Delta = None,
+    seed: Annotated[str, typer.Option("--seed", metavar="S", help="Same seed, same runs.")] = "0",
+    json: options.Json = False,
+) -> None:
+    """Which denominator does this implementation really use? Found from its outputs alone.
+
+    Runs it on designed records, N and N + 1 of them, and names the mechanism with the evidence. With your numbers
+    it also runs at your N, and says what is claimed, leaked and guaranteed for the mechanism that it found.
+
+    \b
+    Example:
+      noisymean probe opacus==0.15.0 --no-poisson
+      noisymean probe opacus --dataset-size 12544 --batch-size 256
+    """
+    subject = named(target)
+    wanted = (loss_reduction, poisson, clipping, grad_sample_mode)
+    if isinstance(subject, OpacusRelease):
+        subject = with_options(subject, *wanted)
+    elif wanted != ("mean", True, "flat", "hooks"):
+        raise InvalidInput("target", target, "opacus or opacus==X for these options")
+    also = _also(subject, dataset_size, sample_rate, batch_size)
+    asked = noise_multiplier is not None or delta is not None
+    if asked:
+        for name, value in (
+            ("dataset_size", dataset_size), ("dimension", dimension), ("noise_multiplier", noise_multiplier), ("delta", delta),
+        ):  # fmt: skip
+            if value is None:
+                raise Missing(name, "to account for a run")
+    with _bar(subject.name) as progress:
+        found = probe_subject(subject, seed=values.whole("seed", seed), also=also, progress=progress)
+    answer, refusal = None, None
+    if asked:
+        try:
+            answer = _account(
+                found, dataset_size, dimension, sample_rate, batch_size, noise_multiplier, steps, epochs, delta
+            )
+        except Undefined as fault:
+            refusal = str(fault)
+    if json:
+        emit_json(_json(found, answer, refusal))
+    else:
+        _print(found, answer, refusal)
+
+
+def _also(subject: Subject, size: str | None, rate: str | None, batch: str | None) -> tuple[Setting, ...]:
+    """The user's own N, if it can be run."""
+    if size is None or (rate is None and batch is None):
+        return ()
+    records = values.whole("dataset_size", size)
+    if not 1 <= records <= MOST_RECORDS:
+        return ()
+    if subject.knob is Knob.BATCH_SIZE:
+        return () if batch is None else (Setting(records, batch_size=_within("batch_size", batch, records)),)
+    if rate is not None:
+        return (Setting(records, rate=exact_rate(values.rate("sample_rate", rate))),)
+    return (Setting(records, rate=Fraction(_within("batch_size", batch or "1", records), records)),)
+
+
+def _within(name: str, text: str, most: int) -> int:
+    value = values.whole(name, text)
+    if not 1 <= value <= most:
+        raise InvalidInput(
+            name, text, f"a whole number from 1 to the dataset size {most}", f"e.g. --batch-size {max(1, most // 10)}"
+        )
+    return value
+
+
+def _account(
+    found: Finding, size: str | None, dimension: str | None, rate: str | None, batch: str | None, noise: str | None,
+    steps: str | None, epochs: str | None, delta: str | None,
+) -> Account:  # fmt: skip
+    """The accountant's answer for the mechanism that was found."""
+    records = values.whole("dataset_size", str(size))
+    b = None if batch is None else values.whole("batch_size", batch)
+    given = None if rate is None else exact_rate(values.rate("sample_rate", rate))
+    if given is None and b is not None and records:
+        given = Fraction(b, records)
+    mechanism = found.mechanism(
+        dataset_size=records,
+        dimension=values.whole("dimension", str(dimension)),
+        noise_multiplier=values.number("noise_multiplier", str(noise)),
+        sample_rate=given,
+        batch_size=b,
+    )
+    return account(mechanism, steps=steps_of(mechanism, steps, epochs), delta=values.number("delta", str(delta)))
+
+
+@contextmanager
+def _bar(what: str) -> Iterator[Progress]:
+    out = error_console()
+    if not out.is_terminal:
+        yield lambda done, total: None
+        return
+    with Bar(TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn(), console=out, transient=True) as bar:
+        task = bar.add_task(f"probing {what}", total=1)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def _json(found: Finding, answer: Account | None, refusal: str | None) -> dict[str, object]:
+    plain = found.to_json()
+    for place, name in (("noise", "error"), ("noise", "scale"), ("clipping", "sensitivity")):
+        value = plain[place][name]
+        plain[place][name] = None if value is None else finite(value)
+    return {
+        "target": plain.pop("target"),
+        "mechanism": plain.pop("kind"),
+        **plain,
+        "account": None if answer is None else record(answer, None, {}),
+        "account_refused": refusal,
+        "version": __version__,
+    }
+
+
+def _print(found: Finding, answer: Account | None, refusal: str | None) -> None:
+    out = console()
+    say(out, f"{found.target}: {found.kind.value.upper()}")
+    facts = Table(box=None, show_header=False, pad_edge=False)
+    facts.add_column()
+    facts.add_column()
+    for name, words in facts_of(found):
+        facts.add_row(name, words)
+    out.print(facts)
+    table = Table("run", "rounds", "|B| seen", "denominator", "rate seen", box=box.SIMPLE_HEAD, pad_edge=False)
+    for one in found.evidence:
+        rate = "-" if one.rate is None else f"{one.rate:.4f}"
+        table.add_row(one.run, str(one.rounds), one.batches, one.denominator if one.finite else "not finite", rate)
+    out.print(table)
+    for remark in found.remarks:
+        say(out, f"- {remark.severity.value}: {remark.words}.")
+    if answer is not None:
+        sound = "none known" if answer.guarantee.epsilon is None else f"{answer.guarantee.epsilon:.6g}"
+        say(
+            out,
+            f"{answer.steps:,} rounds at delta = {answer.claimed.delta:g}: claimed epsilon {answer.claimed.epsilon:.6g}, "
+            f"leakage {answer.leakage.epsilon:.6g}, guarantee {sound}: {answer.verdict}.",
+        )
+        for line in answer.notes:
+            say(out, f"- {line}.")
+    if refusal is not None:
+        say(out, f"Not accounted for: {refusal}.")
+
+
+def facts_of(found: Finding) -> list[tuple[str, str]]:
+    """The conclusions, in a word each."""
+    noise, clipping, rates = found.noise, found.clipping, found.rates
+    shared = {None: "not seen", True: "divided by the same", False: "NOT divided by the same"}[noise.shares_denominator]
+    scale = "" if noise.scale is None else f", {noise.scale:.3f} +- {noise.error:.3f} times what was asked"
+    bound = "not seen" if clipping.bound is None else f"{clipping.bound:.4g} C"
+    before = "" if clipping.scaled_before is None else f", gradients multiplied by {clipping.scaled_before} before"
+    moved = "not seen" if clipping.sensitivity is None else f"{clipping.sensitivity:.3f} C"
+    law = "" if rates.law is None else f" at {rates.law}"
+    return [
+        ("denominator", found.denominator),
+        ("noise", shared + scale),
+        ("clipping bound", bound + before),
+        ("sensitivity", moved),
+        ("sampling", f"{rates.sampling.value}{law}{'; moves with N' if rates.moves_with_size else ''}"),
+        ("empty batch", found.empty_batch),
+    ]

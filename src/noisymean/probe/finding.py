@@ -1,0 +1,200 @@
+"""What a probe found: each conclusion a frozen value beside the runs that it follows from."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from enum import Enum
+from typing import Any, final
+
+from noisymean.errors import InvalidInput, Undefined
+from noisymean.mechanisms import ASGM, EASGM, FEASGM, SGM, Mechanism, OpacusLoader, Rate
+from noisymean.probe.laws import Kind
+
+KINDS: dict[Kind, type[SGM | EASGM | ASGM | FEASGM]] = {
+    Kind.SGM: SGM,
+    Kind.EASGM: EASGM,
+    Kind.ASGM: ASGM,
+    Kind.FEASGM: FEASGM,
+}
+
+
+@final
+@dataclass(frozen=True)
+class Evidence:
+    """One line of the table: what was run, and what came out."""
+
+    run: str
+    rounds: int
+    batches: str
+    denominator: str
+    rate: float | None
+    finite: bool
+
+
+@final
+@dataclass(frozen=True)
+class Noise:
+    """Whether the noise is divided by what the gradients are divided by, and its deviation there over sigma C."""
+
+    shares_denominator: bool | None
+    scale: float | None
+    error: float
+
+
+@final
+@dataclass(frozen=True)
+class Clipping:
+    """The bound that is effective, the factor on gradients before it, and the most that one record moves the sum; over C."""
+
+    bound: float | None
+    scaled_before: str | None
+    sensitivity: float | None
+
+    @property
+    def sound(self) -> bool:
+        """Whether one record moves the sum by C at most."""
+        return self.sensitivity is not None and self.sensitivity <= 1.0 + 1e-3
+
+
+class Sampling(Enum):
+    """How batches are drawn."""
+
+    POISSON = "Poisson"
+    SHUFFLED = "shuffled"
+    GIVEN = "not its own: it is handed batches"
+    UNKNOWN = "unknown"
+
+
+@final
+@dataclass(frozen=True)
+class Rates:
+    """How batches are drawn, at which rate, and whether one record more changes that rate."""
+
+    sampling: Sampling
+    law: str | None
+    moves_with_size: bool
+    moved: tuple[str, ...] = ()
+
+
+class Severity(Enum):
+    """How bad a remark is."""
+
+    LEAK = "leak"
+    FAULT = "fault"
+    NOTE = "note"
+
+
+@final
+@dataclass(frozen=True)
+class Remark:
+    """Something that a user has to know."""
+
+    severity: Severity
+    words: str
+
+
+@final
+@dataclass(frozen=True)
+class Finding:
+    """The mechanism that explains everything that was read, or `unknown`."""
+
+    target: str
+    kind: Kind
+    denominator: str
+    noise: Noise
+    clipping: Clipping
+    rates: Rates
+    empty_batch: str
+    remarks: tuple[Remark, ...]
+    evidence: tuple[Evidence, ...]
+    seed: int
+    candidates: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        plain = asdict(self)
+        plain["kind"] = self.kind.value
+        plain["rates"]["sampling"] = self.rates.sampling.value
+        plain["rates"]["moved"] = list(self.rates.moved)
+        plain["remarks"] = [{"severity": one.severity.value, "words": one.words} for one in self.remarks]
+        plain["clipping"]["sound"] = self.clipping.sound
+        return plain
+
+    @staticmethod
+    def from_json(plain: dict[str, Any]) -> Finding:
+        """The inverse of `to_json`."""
+        clipping = {name: value for name, value in plain["clipping"].items() if name != "sound"}
+        rates = {**plain["rates"], "sampling": Sampling(plain["rates"]["sampling"])}
+        rates["moved"] = tuple(rates["moved"])
+        return Finding(
+            target=plain["target"],
+            kind=Kind(plain["kind"]),
+            denominator=plain["denominator"],
+            noise=Noise(**plain["noise"]),
+            clipping=Clipping(**clipping),
+            rates=Rates(**rates),
+            empty_batch=plain["empty_batch"],
+            remarks=tuple(Remark(Severity(one["severity"]), one["words"]) for one in plain["remarks"]),
+            evidence=tuple(Evidence(**one) for one in plain["evidence"]),
+            seed=plain["seed"],
+            candidates=tuple(plain["candidates"]),
+        )
+
+    def named(self, target: str) -> Finding:
+        """The same under another name."""
+        return replace(self, target=target)
+
+    def mechanism(
+        self,
+        *,
+        dataset_size: int,
+        dimension: int,
+        noise_multiplier: float,
+        sample_rate: Rate | None = None,
+        batch_size: int | None = None,
+    ) -> Mechanism:
+        """The value that the accountant takes, at the user's numbers; refused where no proof covers what was found.
+
+        >>> import numpy as np
+        >>> from noisymean.probe import probe
+        >>> def noisy_mean(gradients, generator, *, sample_rate, noise_multiplier, max_grad_norm):
+        ...     lengths = np.linalg.norm(gradients, axis=1, keepdims=True)
+        ...     clipped = gradients * np.minimum(1.0, max_grad_norm / lengths)
+        ...     batch = clipped[generator.random(len(clipped)) < sample_rate]
+        ...     noise = noise_multiplier * max_grad_norm * generator.standard_normal(clipped.shape[1])
+        ...     return (batch.sum(axis=0) + noise) / (len(clipped) * sample_rate)
+        >>> found = probe(noisy_mean, seed=1)
+        >>> found.denominator
+        'N q'
+        >>> found.mechanism(dataset_size=59_999, dimension=26_010, sample_rate=0.005, noise_multiplier=10.0).name
+        'easgm'
+        """
+        self._check_accountable()
+        common: dict[str, Any] = {"dataset_size": dataset_size, "dimension": dimension}
+        common["noise_multiplier"] = noise_multiplier
+        if self.kind is Kind.LOADER:
+            if batch_size is None:
+                raise InvalidInput("batch_size", None, "given: the rate follows from it and N")
+            return OpacusLoader(batch_size=batch_size, **common)
+        if self.kind is Kind.SGM and self.rates.moves_with_size:
+            if batch_size is None:
+                raise InvalidInput("batch_size", None, "given: the rate follows from it and N")
+            loader = OpacusLoader(batch_size=batch_size, **common)
+            if loader.rate_moves:
+                raise Undefined(
+                    "batch_size", batch_size, "a size at which one more record leaves the rate alone",
+                    "the denominator is a constant but q = 1/ceil(N/b) is not: give the rate instead",
+                )  # fmt: skip
+            return SGM(sample_rate=loader.rate, **common)
+        if sample_rate is None:
+            raise InvalidInput("sample_rate", None, "given, as it was set")
+        return KINDS[self.kind](sample_rate=sample_rate, **common)
+
+    def _check_accountable(self) -> None:
+        """One of the mechanisms that the accountant knows, with its noise and its sensitivity."""
+        if self.kind in (Kind.UNKNOWN, Kind.INDEPENDENT):
+            raise Undefined(
+                "mechanism", self.kind.value, "one that a theorem covers", f"the denominator is {self.denominator}"
+            )
+        if self.rates.sampling is Sampling.SHUFFLED:
+            raise Undefined("sampling", "shuffled", "Poisson", "no theorem here covers shuffled batches")

@@ -1,0 +1,158 @@
+"""Denominators as functions of what is public and what is not, and which of them explains what was read.
+
+A law is kept if it gives every denominator that was read, on every dataset and batch, to four digits. The designed
+settings are such that no two laws of different mechanisms give the same numbers on all of them; if two survive all the
+same, the answer is that it is not known.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import final
+
+import numpy as np
+
+from noisymean.mechanisms import OpacusLoader
+from noisymean.probe.records import TOLERANCE, Reading
+from noisymean.probe.subject import Setting
+
+
+class Kind(Enum):
+    """The mechanism, by its denominator."""
+
+    SGM = "sgm"
+    EASGM = "easgm"
+    ASGM = "asgm"
+    FEASGM = "feasgm"
+    LOADER = "opacus-loader"
+    INDEPENDENT = "independent"
+    UNKNOWN = "unknown"
+
+
+@final
+@dataclass(frozen=True)
+class Observed:
+    """A setting and what was read in its rounds."""
+
+    setting: Setting
+    readings: tuple[Reading, ...]
+
+    @property
+    def known(self) -> tuple[tuple[int, float], ...]:
+        """(|B|, denominator) of the rounds that show both."""
+        return tuple((one.size, one.clipped) for one in self.readings if one.clipped is not None)
+
+    @property
+    def denominators(self) -> tuple[float, ...]:
+        """Different denominators, in order."""
+        found: list[float] = []
+        for _, value in self.known:
+            if not any(math.isclose(value, other, rel_tol=TOLERANCE) for other in found):
+                found.append(value)
+        return tuple(sorted(found))
+
+
+@final
+@dataclass(frozen=True)
+class Law:
+    """A denominator: in words, as a mechanism, as a function; None where the law does not speak of such a setting."""
+
+    words: str
+    kind: Kind
+    value: Callable[[Setting, int], float | None]
+
+    def explains(self, observed: Sequence[Observed]) -> bool:
+        """Whether it gives every denominator that was read."""
+        for one in observed:
+            for size, found in one.known:
+                expected = self.value(one.setting, size)
+                if expected is None or not math.isclose(found, expected, rel_tol=TOLERANCE):
+                    return False
+        return any(one.known for one in observed)
+
+
+def loader_length(setting: Setting) -> int | None:
+    """L = ceil(N / b)."""
+    return None if setting.batch_size is None else -(-setting.dataset_size // setting.batch_size)
+
+
+def _expected(setting: Setting, _: int) -> float | None:
+    return None if setting.rate is None else float(setting.dataset_size * setting.rate)
+
+
+def _floor(setting: Setting, _: int) -> float | None:
+    return None if setting.rate is None else float(max(math.floor(setting.dataset_size * setting.rate), 1))
+
+
+def _loader(setting: Setting, _: int) -> float | None:
+    if setting.batch_size is None:
+        return None
+    size = setting.dataset_size
+    plain = OpacusLoader(dataset_size=size, batch_size=setting.batch_size, dimension=1, noise_multiplier=1.0)
+    return float(plain.run(size).expected_batch_size)
+
+
+def _exact_floor(setting: Setting, _: int) -> float | None:
+    length = loader_length(setting)
+    return None if length is None else float(setting.dataset_size // length)
+
+
+def _exact_mean(setting: Setting, _: int) -> float | None:
+    length = loader_length(setting)
+    return None if length is None else setting.dataset_size / length
+
+
+LAWS = (
+    Law("|B|, the size of the batch", Kind.ASGM, lambda _, size: float(size)),
+    Law("N q", Kind.EASGM, _expected),
+    Law("floor(N q)", Kind.FEASGM, _floor),
+    Law("int(N * (1/L)) in floating point, L = len(data_loader)", Kind.LOADER, _loader),
+    Law("floor(N / L), L = ceil(N / b)", Kind.UNKNOWN, _exact_floor),
+    Law("N / L, L = ceil(N / b)", Kind.UNKNOWN, _exact_mean),
+    Law("N, the number of records", Kind.UNKNOWN, lambda setting, _: float(setting.dataset_size)),
+    Law("1/|B|: gradients are multiplied by the size of the batch", Kind.UNKNOWN, lambda _, size: 1.0 / max(size, 1)),
+)
+
+
+def constant_of(observed: Sequence[Observed]) -> str | None:
+    """In words, if the denominator is the same for all N and all batches wherever the user's choice is the same."""
+    groups: dict[object, list[float]] = {}
+    sizes: dict[object, set[int]] = {}
+    for one in observed:
+        groups.setdefault(one.setting.chosen, []).extend(one.denominators)
+        sizes.setdefault(one.setting.chosen, set()).add(one.setting.dataset_size)
+    seen = {choice: values for choice, values in groups.items() if values}
+    if not any(len(sizes[choice]) > 1 for choice in seen):
+        return None
+    if not all(math.isclose(value, values[0], rel_tol=TOLERANCE) for values in seen.values() for value in values):
+        return None
+    values = [group[0] for group in seen.values()]
+    if all(math.isclose(value, values[0], rel_tol=TOLERANCE) for value in values):
+        return f"{values[0]:.6g}, a constant"
+    return "a constant for each choice of rate or batch size"
+
+
+def is_independent_draw(observed: Sequence[Observed]) -> bool:
+    """Whole numbers that vary like a batch size of their own: mean and variance of |B|, but no correlation with it.
+
+    Five standard errors each, so that a mechanism of this kind is overlooked in one of a million probes.
+    """
+    crowded = [one for one in observed if len(one.known) >= 100]
+    if not crowded:
+        return False
+    for one in crowded:
+        sizes, found = (np.array(column, dtype=np.float64) for column in zip(*one.known, strict=True))
+        count = len(sizes)
+        if not np.allclose(found, np.rint(found), rtol=TOLERANCE) or found.std() == 0.0 or sizes.std() == 0.0:
+            return False
+        variance = sizes.var()
+        if abs(np.corrcoef(sizes, found)[0, 1]) > 5.0 / math.sqrt(count):
+            return False
+        if abs(found.mean() - sizes.mean()) > 5.0 * math.sqrt(2.0 * variance / count):
+            return False
+        if abs(found.var() / variance - 1.0) > 5.0 * math.sqrt(4.0 / count):
+            return False
+    return True
