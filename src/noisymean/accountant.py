@@ -23,6 +23,9 @@ from noisymean.tradeoff import Side
 
 MOST_STEPS = 10**9
 SMALLEST_DELTA = 1e-200
+_UNKNOWN = (
+    "the bound exceeds what double precision can hold, or delta is below what the sum over batch sizes is charged with"
+)
 
 
 @final
@@ -123,7 +126,7 @@ def account(
             notes.append(f"no guarantee: {reason}")
     if sound is not None and not math.isfinite(sound):
         sound = None
-        notes.append("no finite guarantee: the bound exceeds what double precision can hold")
+        notes.append("no finite guarantee: " + _UNKNOWN)
     return Account(
         mechanism=mechanism,
         steps=steps,

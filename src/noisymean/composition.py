@@ -49,6 +49,11 @@ class Composed(TradeOff):
     """T(P, Q) of the summed loss whose cumulant generating function is `cumulants`."""
 
     cumulants: Cumulants
+    left_out: float = 0.0
+
+    @property
+    def slack(self) -> float:
+        return self.left_out
 
     @property
     def relative_error(self) -> float:

@@ -121,6 +121,8 @@ class Outcomes(Cumulants):
             # outcomes that the tilt has made impossible cost time only
             seen = weights[0] > 1e-18
             weights, centred = weights[:, seen], centred[:, seen]
+        if centred.size * (line.first + line.nodes) > _MOST_WORK:
+            raise SlowDecay
         # e^(iy) - 1 = 2i sin(y/2) e^(iy/2), which does not cancel for small y
         if theta.size == 1 and line.nodes * centred.size <= _AT_ONCE:
             half_angle = 0.5 * line.tau * centred
@@ -207,10 +209,7 @@ class LineCumulants(Cumulants):
         return self._nodes(theta, 0.0).moments(theta)
 
     def remainder(self, theta: Array, line: Line) -> ComplexArray:
-        nodes = self._nodes(theta, float(np.max(line.step)) * (line.first + line.nodes))
-        if nodes.losses.size * (line.first + line.nodes) > _MOST_WORK:
-            raise SlowDecay
-        return nodes.remainder(theta, line)
+        return self._nodes(theta, float(np.max(line.step)) * (line.first + line.nodes)).remainder(theta, line)
 
 
 @final

@@ -26,9 +26,9 @@ from noisymean.explicit_pair import ExplicitPair, LineMixture, LossOnLine, expli
 from noisymean.gaussian_pair import GaussianPairs
 from noisymean.mechanisms import ASGM, Mechanism, denominator_step
 from noisymean.numerics.logs import Array
-from noisymean.one_round import asgm_given_batch, batch_shift, ceiling, claimed, guarantee
+from noisymean.one_round import asgm_given_batch, batch_shift, ceiling, claimed, guarantee, transparent
 from noisymean.rounds import Chain, DeltaCurve, Loss, Rounds
-from noisymean.size_revealed import SizeRevealed, size_revealed
+from noisymean.size_revealed import size_revealed
 from noisymean.tradeoff import FiniteOutcomes, Side, Subsampled, TradeOff
 
 _HALF_LOG_TWO_PI = 0.9189385332046727
@@ -73,10 +73,13 @@ def replaced_rounds(mechanism: Mechanism, steps: int) -> tuple[ExplicitPair, Rou
 
 def transparent_rounds(mechanism: Mechanism, steps: int) -> Rounds:
     """The paper's guarantee composed T times: batch and membership revealed in every round."""
-    curve = guarantee(mechanism)
-    if isinstance(curve, GaussianPairs):
-        return _mixture_rounds(curve, steps)
-    return Rounds(((steps, Loss(lambda: curve, None)),))
+    if isinstance(mechanism, ASGM):
+        curve = guarantee(mechanism)
+        return Rounds(((steps, Loss(lambda: curve, None)),))
+    step = denominator_step(mechanism)
+    if step is None:
+        return claimed_rounds(mechanism, steps)
+    return _mixture_rounds(transparent(mechanism, step, grouped=True), steps)
 
 
 def ceiling_rounds(mechanism: Mechanism, steps: int) -> Rounds | None:
@@ -146,6 +149,7 @@ def pair_rounds(pair: ExplicitPair, steps: int) -> Rounds:
         cumulants = Sum(((1, line), (1, _scale_cumulants(curve.across.dof, curve.across.log_scale))))
     elif isinstance(curve, FiniteOutcomes):
         cumulants = _merged(curve)
+        return Rounds(((steps, Loss(lambda: curve, cumulants, curve.slack)),))
     return Rounds(((steps, Loss(lambda: curve, cumulants)),))
 
 
@@ -199,15 +203,14 @@ def guarantee_rounds(mechanism: Mechanism, steps: int) -> Sequence[DeltaCurve]:
     sum_only = Rounds(((steps, _sgm_loss(mechanism)),))
     if step is None:
         return (sum_only,)
-    transparent = guarantee(mechanism)
-    assert isinstance(transparent, GaussianPairs)
+    revealed = transparent(mechanism, step, grouped=True)
     if mechanism.q == 1.0:
         # one batch, one component each round: closed form
-        return (_closed_rounds(_only_component(transparent), steps),)
+        return (_closed_rounds(_only_component(revealed), steps),)
     return (
-        _mixture_rounds(transparent, steps),
-        Chain(_mixture_rounds(batch_shift(mechanism, step, 0.0), steps), sum_only),
-        Chain(sum_only, _mixture_rounds(batch_shift(mechanism, step, 0.0, extra=1), steps)),
+        _mixture_rounds(revealed, steps),
+        Chain(_mixture_rounds(batch_shift(mechanism, step, 0.0, grouped=True), steps), sum_only),
+        Chain(sum_only, _mixture_rounds(batch_shift(mechanism, step, 0.0, extra=1, grouped=True), steps)),
     )
 
 
@@ -228,19 +231,17 @@ def _mixture_rounds(mixture: GaussianPairs, steps: int) -> Rounds:
     cumulants = GaussianPairCumulants(
         float(mixture.dimension), mixture.weights[kept], mixture.shifts[kept], float(mixture.log_scales[0])
     )
-    return Rounds(((steps, Loss(lambda: mixture, cumulants)),))
+    return Rounds(((steps, Loss(lambda: mixture, cumulants, mixture.left_out)),))
 
 
 def _asgm_proofs(mechanism: ASGM, steps: int) -> Sequence[DeltaCurve]:
     if mechanism.q == 1.0 and mechanism.dataset_size > 0:
         return (_closed_rounds(_only_component(asgm_given_batch(mechanism)), steps),)
-    revealed = size_revealed(mechanism.dataset_size, mechanism.q, mechanism.noise_multiplier)
-    proofs: list[DeltaCurve] = []
-    assert isinstance(revealed, SizeRevealed)
-    sizes_only = Rounds(((steps, Loss(lambda: revealed, revealed.cumulants())),))
-    proofs.append(WithInfinite(sizes_only, steps, revealed.full_batch))
+    revealed = size_revealed(mechanism.dataset_size, mechanism.q, mechanism.noise_multiplier, rounds=steps)
+    sizes_only = Rounds(((steps, Loss(lambda: revealed, revealed.cumulants(), revealed.left_out)),))
+    proofs: list[DeltaCurve] = [WithInfinite(sizes_only, steps, revealed.full_batch)]
     if mechanism.dataset_size <= _FEW_RECORDS or steps * revealed.full_batch > _LIKELY_FULL:
-        batch: TradeOff = Subsampled(asgm_given_batch(mechanism), mechanism.q)
+        batch: TradeOff = Subsampled(asgm_given_batch(mechanism, grouped=True), mechanism.q)
         proofs.append(Rounds(((steps, Loss(lambda: batch, None)),)))
     return proofs
 

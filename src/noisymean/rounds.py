@@ -39,10 +39,11 @@ class DeltaCurve(Protocol):
 @final
 @dataclass(frozen=True, eq=False)
 class Loss:
-    """One round's loss in the two forms that the engines need; `cumulants` may be missing, `curve` may be a thunk."""
+    """One round's loss in the two forms that the engines need; `cumulants` may be missing, and leave out some mass."""
 
     curve: Callable[[], TradeOff]
     cumulants: Cumulants | None
+    left_out: float = 0.0
 
 
 @final
@@ -97,7 +98,10 @@ class Rounds:
         if sum(count for count, _ in self.parts) == 1:
             curve = next(loss.curve() for count, loss in self.parts if count)
         elif all(loss.cumulants is not None for _, loss in self.parts):
-            curve = Composed(Sum(tuple((count, loss.cumulants) for count, loss in self.parts if loss.cumulants)))
+            curve = Composed(
+                Sum(tuple((count, loss.cumulants) for count, loss in self.parts if loss.cumulants)),
+                sum(count * loss.left_out for count, loss in self.parts),
+            )
         else:
             return None
         return curve.inverse() if self.reverse else curve

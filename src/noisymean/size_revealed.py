@@ -87,18 +87,24 @@ class SizeRevealed(TradeOff):
             shared = weights + normal
             return shared if empty == 0.0 else np.vstack([shared, math.log(empty) + normal])
 
-        return LineCumulants(log_density, loss, 0.0, 1.0, min(2.0, 0.9 * math.pi / shift), shift)
+        # beyond these the rule over sizes is not to be trusted; any line within them is as exact, if slower
+        tilts = (-binomial.LARGEST_TILT, binomial.LARGEST_TILT)
+        return LineCumulants(log_density, loss, 0.0, 1.0, min(2.0, 0.9 * math.pi / shift), shift, tilts)
 
 
-def size_revealed(dataset_size: int, rate: float, noise_multiplier: float) -> TradeOff:
-    """The dimension-free guarantee of ASGM for |D| = `dataset_size`."""
+def size_revealed(dataset_size: int, rate: float, noise_multiplier: float, *, rounds: int = 1) -> SizeRevealed:
+    """The dimension-free guarantee of ASGM for |D| = `dataset_size`; for several `rounds` the sizes can be tilted."""
     shift = 2.0 / noise_multiplier
     spread = binomial.deviation(dataset_size, rate)
     # x_k moves by log(k/(N+1-k))/m: over one deviation of k by spread * (1/k + 1/(N+1-k)) / m
     slope = (
         1.0 / binomial.small_size(dataset_size, rate) + 1.0 / binomial.small_size(dataset_size, 1.0 - rate)
     ) / shift
-    nodes = binomial.nodes(dataset_size, rate, roughness=float(slope) * spread)
+    nodes = (
+        binomial.nodes(dataset_size, rate, roughness=float(slope) * spread)
+        if rounds == 1
+        else binomial.tiltable(dataset_size, rate)
+    )
     odds = nodes.sizes / (dataset_size + 1.0 - nodes.sizes)
     # mass of (k, new record in) is q Bin(k-1) = (1-q) r_k Bin(k)
     joined = (1.0 - rate) * odds * nodes.weights if rate < 1.0 else np.zeros_like(nodes.weights)

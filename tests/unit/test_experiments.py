@@ -34,7 +34,7 @@ def test_an_experiment_writes_a_picture_and_its_data(name, tmp_path, capsys, mon
         rows = list(csv.DictReader(stream))
     assert len(rows) > 4
     assert all(value != "" for row in rows for value in row.values())
-    assert not list(tmp_path.glob("*.unfinished"))
+    assert {path.name for path in tmp_path.iterdir()} == {f"{name}.csv", f"{name}.png", "trials.sqlite"}
 
 
 @pytest.mark.usefixtures("small")
@@ -49,6 +49,6 @@ def test_no_audit_shows_more_than_the_truth_and_ours_shows_most_of_it():
 def test_an_unknown_experiment(capsys):
     assert run(["reproduce", "everything"]) == 2
     err = capsys.readouterr().err
-    assert "synthetic-delta, synthetic-dimension" in err
+    assert "synthetic-delta, synthetic-dimension, implementations, theory, opacus-feasgm, opacus-200-rounds" in err
     assert len(err.splitlines()) == 1
     assert reproduce.ALL in err

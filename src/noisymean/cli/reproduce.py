@@ -12,6 +12,7 @@ from noisymean import __version__
 from noisymean.audit import Processes
 from noisymean.cli import options, values
 from noisymean.cli.output import console, emit_json, folder, need_matplotlib, note, say, write_plot
+from noisymean.cli.progress import progress
 from noisymean.errors import InvalidInput
 from noisymean.experiments.experiment import Effort, Experiment, write_csv
 from noisymean.experiments.registry import EXPERIMENTS
@@ -22,17 +23,20 @@ _NAMES = ", ".join((*EXPERIMENTS, ALL))
 
 def command(
     name: Annotated[str, typer.Argument(metavar="NAME", help=f"Which: {_NAMES}.")],
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Fewer trials: minutes instead of a quarter of an hour.")
-    ] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer trials: minutes instead of hours.")] = False,
     out: Annotated[str, typer.Option("--out", metavar="DIR", help="Folder for pictures and data.")] = "out",
     seed: Annotated[str, typer.Option("--seed", metavar="S", help="Same seed, same numbers.")] = "0",
     jobs: Annotated[str, typer.Option("--jobs", metavar="J", help="Processes.")] = "1",
+    data_dir: Annotated[
+        str | None,
+        typer.Option("--data-dir", metavar="DIR", help="Images in torchvision's layout [default: as fetched]."),
+    ] = None,
     json: options.Json = False,
 ) -> None:
     """A figure or table of the paper, run again.
 
-    A picture, NAME.png, and its numbers, NAME.csv: what was audited, what is claimed, and what is true.
+    A picture, NAME.png, and its numbers, NAME.csv: what was audited, what is claimed, and what is true. Finished trials are
+    kept in trials.sqlite beside them: the same command goes on from there after a kill.
 
     \b
     Example:
@@ -41,8 +45,15 @@ def command(
     if name not in EXPERIMENTS and name != ALL:
         raise InvalidInput("name", name, f"one of {_NAMES}", "e.g. noisymean reproduce synthetic-delta")
     need_matplotlib()
-    effort = Effort(quick, values.whole("seed", seed), Processes(values.whole("jobs", jobs)).count)
     place = folder(out)
+    effort = Effort(
+        quick,
+        values.whole("seed", seed),
+        Processes(values.whole("jobs", jobs)).count,
+        data_dir=data_dir,
+        store=place / "trials.sqlite",
+        watch=progress,
+    )
     chosen = list(EXPERIMENTS.values()) if name == ALL else [EXPERIMENTS[name]]
     results = [_reproduced(experiment, effort, place) for experiment in chosen]
     if json:

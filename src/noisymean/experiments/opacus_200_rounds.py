@@ -1,7 +1,7 @@
 """The paper's Figure FEASGM_Theoretical: 200 rounds of Opacus' floored denominator, |D| = 140,199, q = 0.005, sigma = 10.
 
-The claim is what the RDP accountant reports: at each delta an epsilon, so f_{epsilon, delta} for every delta at once. The paper sets
-its central limit estimate against it; here are the exact curves of 200 rounds as well.
+The claim is what the RDP accountant reports: at each delta an epsilon, so f_{epsilon, delta} for every delta at once. The paper
+sets its central limit estimate against it; here are the exact curves of 200 rounds as well.
 """
 
 from __future__ import annotations
@@ -31,9 +31,7 @@ def rows(effort: Effort, tell: Tell) -> list[Row]:
     alpha = np.sin(0.5 * np.pi * np.linspace(0.0, 1.0, 101 if effort.quick else 401)) ** 2
     found: list[Row] = []
     for dimension in DIMENSIONS:
-        mechanism = FEASGM(
-            dataset_size=140_199, dimension=dimension, sample_rate="0.005", noise_multiplier=10.0
-        )
+        mechanism = FEASGM(dataset_size=140_199, dimension=dimension, sample_rate="0.005", noise_multiplier=10.0)
         numbers, curves = account(mechanism, steps=STEPS, delta=DELTA), run_curves(mechanism, alpha, steps=STEPS)
         exact, estimate = ceiling_rounds(mechanism, STEPS), ceiling_clt_rounds(mechanism, STEPS)
         assert exact is not None
@@ -86,8 +84,8 @@ def finding(found: Sequence[Row]) -> str:
         row = next(r for r in found if r["dimension"] == dimension)
         parts.append(
             f"n = {dimension:,}: the RDP accountant reports epsilon {float(row['epsilon_reported_rdp']):.3g}"
-            f" (exactly {float(row['epsilon_claimed']):.3g} for the noisy sum), at least {float(row['epsilon_leakage']):.4g} is lost,"
-            f" at most {float(row['epsilon_guarantee']):.4g}"
+            f" (exactly {float(row['epsilon_claimed']):.3g} for the noisy sum), at least"
+            f" {float(row['epsilon_leakage']):.4g} is lost, at most {float(row['epsilon_guarantee']):.4g}"
         )
     return "; ".join(parts) + "."
 

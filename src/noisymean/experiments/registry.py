@@ -4,8 +4,16 @@ from __future__ import annotations
 
 from noisymean.experiments import opacus_200_rounds, synthetic_delta, synthetic_dimension, theory
 from noisymean.experiments.experiment import Experiment
+from noisymean.experiments.implementations import IMPLEMENTATIONS, OPACUS_FEASGM
 
 EXPERIMENTS: dict[str, Experiment] = {
-    module.EXPERIMENT.name: module.EXPERIMENT
-    for module in (synthetic_delta, synthetic_dimension, theory, opacus_200_rounds)
+    experiment.name: experiment
+    for experiment in (
+        synthetic_delta.EXPERIMENT,
+        synthetic_dimension.EXPERIMENT,
+        IMPLEMENTATIONS,
+        theory.EXPERIMENT,
+        OPACUS_FEASGM,
+        opacus_200_rounds.EXPERIMENT,
+    )
 }

@@ -1,7 +1,7 @@
 """The paper's Figure Theoretical: one round of the models it audits, sigma = 10, at N = 1, 4, 999 and 59,999.
 
-The paper draws its central limit estimate of the ceiling, because it could compute nothing else at this size. Beside it here are the
-exact ceiling, the guarantee itself, and the certified leakage: what the estimate stands in for.
+The paper draws its central limit estimate of the ceiling, because it could compute nothing else at this size. Beside it here are
+the exact ceiling, the guarantee itself, and the certified leakage: what the estimate stands in for.
 """
 
 from __future__ import annotations
@@ -55,7 +55,9 @@ def _rows(mechanism: Mechanism, rate: str, alpha: Array) -> list[Row]:
 def finding(found: Sequence[Row]) -> str:
     """How far the estimate is off, and where the claim is refuted."""
     off = max(
-        abs(float(row["ceiling_clt"]) - float(row["ceiling"])) for row in found if not np.isnan(float(row["ceiling_clt"]))
+        abs(float(row["ceiling_clt"]) - float(row["ceiling"]))
+        for row in found
+        if not np.isnan(float(row["ceiling_clt"]))
     )
     panels = {(row["mechanism"], row["dimension"], row["dataset_size"]) for row in found}
     refuted = {

@@ -28,6 +28,9 @@ _GAUSS_ERROR = 1e-15
 _GAUSS_SLACK = 1e-12
 # The Gauss rule is used only where the law has settled to its smooth shape.
 _LEAST_DEVIATION_FOR_GAUSS = 6.0
+# For sums over many rounds: the deviation above which a Gauss rule replaces the sizes, its nodes, the largest power of k that
+# it is used for, and what it is charged with (measured: docs/numerics.md).
+_LEAST_DEVIATION_FOR_TILTS, _TILTABLE_NODES, LARGEST_TILT, _TILTABLE_SLACK = 12.0, 32, 24.0, 1e-15
 _HALF_LOG_TWO_PI = 0.9189385332046727
 
 
@@ -120,8 +123,21 @@ def nodes(count: int, rate: float, roughness: float) -> Nodes:
     order = 5 + math.ceil(1.5 * math.log(_GAUSS_ERROR) / math.log(max(ratio, 1e-12)))
     if order * 3 > last - first:
         return enumerated(count, rate)
+    return _gauss(count, rate, order, _GAUSS_SLACK)
+
+
+def tiltable(count: int, rate: float) -> Nodes:
+    """For F that grow like k^j with |j| <= LARGEST_TILT, as moments under a tilt do."""
+    if deviation(count, rate) < _LEAST_DEVIATION_FOR_TILTS:
+        return enumerated(count, rate)
+    return _gauss(count, rate, _TILTABLE_NODES, _TILTABLE_SLACK)
+
+
+def _gauss(count: int, rate: float, order: int, slack: float) -> Nodes:
+    """Golub and Welsch: nodes are eigenvalues of the recurrence, weights the squared first components."""
+    spread = deviation(count, rate)
     degree = np.arange(order, dtype=np.float64)
     diagonal = degree * (1.0 - 2.0 * rate) / spread
     squares = degree[1:] * (1.0 - (degree[1:] - 1.0) / count)
     abscissae, vectors = eigh_tridiagonal(diagonal, np.sqrt(squares))
-    return Nodes(count * rate + spread * abscissae, vectors[0] ** 2, _GAUSS_SLACK)
+    return Nodes(count * rate + spread * abscissae, vectors[0] ** 2, slack)
