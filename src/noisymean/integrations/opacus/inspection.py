@@ -179,9 +179,12 @@ def spent_by(stretches: Sequence[Stretch], found: Sequence[Case], delta: float) 
     sound = math.inf
     if not notes:
         sound = max(_guaranteed(run.merged(case.segments or ()), delta) for case in found)
+    claim = math.inf
+    if all(one.noisy for one in stretches):
+        claim = _claimed(run.merged([(one.claim, one.steps) for one in stretches]), delta)
     return Spent(
         delta=delta,
-        claimed=_claimed(run.merged([(one.claim, one.steps) for one in stretches]), delta),
+        claimed=claim,
         leakage=leaked if pair else None,
         guarantee=sound if math.isfinite(sound) else None,
         pair=pair or None,

@@ -24,7 +24,7 @@ from typing import final
 
 from noisymean.errors import InvalidInput
 from noisymean.integrations.opacus.seen import Seen
-from noisymean.mechanisms import EASGM, FEASGM, SGM, Mechanism, OpacusLoader, exact_rate
+from noisymean.mechanisms import EASGM, FEASGM, LEAST_NOISE, SGM, Mechanism, OpacusLoader, exact_rate
 
 _MOST_CASES = 27
 
@@ -42,6 +42,11 @@ class Stretch:
     sample_rate: float
     steps: int
     seen: Seen
+
+    @property
+    def noisy(self) -> bool:
+        """Whether there is any privacy to speak of."""
+        return self.noise_multiplier >= LEAST_NOISE
 
     @property
     def claim(self) -> SGM:
@@ -86,6 +91,8 @@ def _case(stretches: Sequence[Stretch], dataset_size: int, smaller: int, sizes: 
 def mechanism_of(stretch: Stretch, dataset_size: int, smaller: int, batch_size: int | None) -> Mechanism:
     """What ran on the training set, as a mechanism on the pair (smaller, smaller + 1). Unknown where there is none."""
     seen, rate = stretch.seen, stretch.sample_rate
+    if not stretch.noisy:
+        raise Unknown("no noise was added")
     if seen.accumulated > 1:
         raise Unknown(f"{seen.accumulated} batches were drawn for one step: a record may be in several of them")
     if seen.divides_count:

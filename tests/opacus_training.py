@@ -1,0 +1,97 @@
+"""An ordinary training script with Opacus, for whichever 1.x release is on the path; run as a program it prints what came out as JSON."""
+
+from __future__ import annotations
+
+import json
+import sys
+import warnings
+from typing import Any
+
+import torch
+from opacus import PrivacyEngine
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+from noisymean.integrations.opacus import Accountant, poisson_loader
+
+FEATURES = 20
+PARAMETERS = 2 * FEATURES + 2
+
+
+def private(
+    records: int,
+    *,
+    batch_size: int | None = None,
+    sample_rate: str | None = None,
+    accountant: Any = None,
+    noise_multiplier: float = 1.0,
+    **options: Any,
+) -> tuple[PrivacyEngine, Any, Any, Any]:
+    """(engine, model, optimizer, loader) after make_private."""
+    torch.manual_seed(0)
+    dataset = TensorDataset(torch.randn(records, FEATURES), torch.randint(0, 2, (records,)))
+    model = nn.Linear(FEATURES, 2)
+    loader = (
+        DataLoader(dataset, batch_size=batch_size)
+        if sample_rate is None
+        else poisson_loader(dataset, sample_rate=sample_rate)
+    )
+    with warnings.catch_warnings():
+        # secure mode is off
+        warnings.simplefilter("ignore")
+        engine = PrivacyEngine(accountant=accountant) if isinstance(accountant, str) else PrivacyEngine()
+        if accountant is not None and not isinstance(accountant, str):
+            engine.accountant = accountant
+        made = engine.make_private(
+            module=model,
+            optimizer=torch.optim.SGD(model.parameters(), lr=0.1),
+            data_loader=loader,
+            noise_multiplier=noise_multiplier,
+            max_grad_norm=1.0,
+            **options,
+        )
+    return engine, made[0], made[1], made[-1]
+
+
+def train(model: Any, optimizer: Any, loader: Any, steps: int) -> None:
+    """So many steps, of as many epochs as it takes."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        while steps > 0:
+            for features, labels in loader:
+                optimizer.zero_grad()
+                nn.functional.cross_entropy(model(features), labels).backward()
+                optimizer.step()
+                steps -= 1
+                if steps == 0:
+                    return
+
+
+def main(records: int, batch_size: int, steps: int, delta: float) -> dict[str, Any]:
+    """Half of the steps, a checkpoint, the other half on what was reloaded."""
+    first = Accountant(dataset_size=records)
+    _, model, optimizer, loader = private(records, batch_size=batch_size, accountant=first)
+    train(model, optimizer, loader, steps // 2)
+    halfway = first.get_epsilon(delta)
+    second = Accountant()
+    second.load_state_dict(json.loads(json.dumps(first.state_dict())))
+    reloaded = second.get_epsilon(delta)
+    _, model, optimizer, loader = private(records, batch_size=batch_size, accountant=second)
+    train(model, optimizer, loader, steps - steps // 2)
+    import opacus
+
+    return {
+        "opacus": opacus.__version__,
+        "halfway": halfway,
+        "reloaded": reloaded,
+        "epsilon": second.get_epsilon(delta),
+        "claimed": second.spent(delta).claimed,
+        "leakage": second.spent(delta).leakage,
+        "history": second.history,
+        "steps": len(second),
+    }
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    print(json.dumps(main(*map(int, sys.argv[1:4]), float(sys.argv[4]))))
