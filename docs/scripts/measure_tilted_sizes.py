@@ -7,13 +7,14 @@ import warnings
 import numpy as np
 
 from noisymean.numerics import binomial
-from noisymean.size_revealed import SizeRevealed
+from noisymean.size_revealed import SizeRevealed, size_revealed
 
 TILTS = np.array([-24.0, -8.0, 0.5, 2.0, 4.0, 8.0, 16.0, 24.0, 30.0])
 SETTINGS = [
     (60_000, 256 / 60_000, 1.0),
     (60_000, 256 / 60_000, 0.5),
     (1_000, 0.5, 0.5),
+    (1_000, 0.9, 0.5),
     (1_600, 0.9, 0.5),
     (16_000, 0.01, 0.4),
     (7_000, 0.975, 1.0),
@@ -34,7 +35,11 @@ def main() -> None:
     print("tilts", *(f"{tilt:g}" for tilt in TILTS))
     for count, rate, sigma in SETTINGS:
         exact = cumulants(binomial.enumerated(count, rate), count, rate, sigma)
-        rules = {"one round": binomial.nodes(count, rate, roughness=0.3), "many": binomial.tiltable(count, rate)}
+        once = size_revealed(count, rate, sigma)
+        rules = {
+            "one round": binomial.Nodes(once.sizes, once.weights, 0.0),
+            "many": binomial.tiltable(count, rate),
+        }
         for name, rule in rules.items():
             off = cumulants(rule, count, rate, sigma) - exact
             print(f"N={count} q={rate:.4g} sigma={sigma} {name}, {rule.sizes.size} nodes:", *(f"{x:.0e}" for x in off))
