@@ -25,6 +25,7 @@ def private(
     sample_rate: str | None = None,
     accountant: Any = None,
     noise_multiplier: float = 1.0,
+    max_grad_norm: Any = 1.0,
     **options: Any,
 ) -> tuple[PrivacyEngine, Any, Any, Any]:
     """(engine, model, optimizer, loader) after make_private."""
@@ -47,7 +48,7 @@ def private(
             optimizer=torch.optim.SGD(model.parameters(), lr=0.1),
             data_loader=loader,
             noise_multiplier=noise_multiplier,
-            max_grad_norm=1.0,
+            max_grad_norm=max_grad_norm,
             **options,
         )
     return engine, made[0], made[1], made[-1]

@@ -70,7 +70,9 @@ def test_without_noise_or_without_anything() -> None:
         accountant = NormalizedAccountant().compose(nothing)
         assert accountant.get_epsilon(DELTA) == math.inf
         assert accountant.get_delta(1.0) == 1.0
-    assert NormalizedAccountant().compose(dp.PoissonSampledDpEvent(0.0, dp.GaussianDpEvent(1.0))).get_epsilon(DELTA) == 0.0
+    assert (
+        NormalizedAccountant().compose(dp.PoissonSampledDpEvent(0.0, dp.GaussianDpEvent(1.0))).get_epsilon(DELTA) == 0.0
+    )
     # checking what is supported changes nothing
     accountant = NormalizedAccountant()
     assert accountant.supports(dp.NonPrivateDpEvent())

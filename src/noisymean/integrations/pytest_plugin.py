@@ -106,13 +106,20 @@ def _message(found: Audit, target: Target, claim: Claim | None, test: str | None
     assert found.verdict is not None
     assert found.claim is not None
     limits, level = found.found, f"{100.0 * found.found.confidence:g} %"
-    claimed = float(found.claim.epsilon(limits.delta, Side.ABOVE))
+    match claim:
+        # as it was written, not as its curve rounds it
+        case (epsilon, delta):
+            claimed, at = float(epsilon), float(delta)
+        case int() | float():
+            claimed, at = float(claim), 0.0
+        case _:
+            claimed, at = float(found.claim.epsilon(limits.delta, Side.ABOVE)), limits.delta
     lines = [
         f"{found.target} is not as private as claimed",
-        f"  claimed   epsilon <= {claimed:.6g} at delta = {limits.delta:g}"
+        f"  claimed   epsilon <= {claimed:.6g} at delta = {at:g}"
         f" (delta <= {float(found.claim.delta(0.0)):.6g} at epsilon = 0)",
-        f"  audited   epsilon >= {limits.epsilon_lower:.6g} (delta >= {limits.delta_lower:.6g} at epsilon = 0),"
-        f" {level} confidence, {found.finished:,} trials",
+        f"  audited   epsilon >= {limits.epsilon_lower:.6g} at delta = {limits.delta:g}"
+        f" (delta >= {limits.delta_lower:.6g} at epsilon = 0), {level} confidence, {found.finished:,} trials",
         f"  because   {found.verdict.reason}",
         f"  seed      {found.plan.seed}",
         f"  again by  {command(found, target, claim, test)}",

@@ -19,7 +19,7 @@ import opacus.accountants
 from opacus.accountants import IAccountant
 
 from noisymean.errors import InvalidInput
-from noisymean.integrations.opacus.inspection import Spent, checked_size, spent_by
+from noisymean.integrations.opacus.inspection import Spent, checked_size, guaranteed, spent_by
 from noisymean.integrations.opacus.neighbours import Stretch, cases, promised
 from noisymean.integrations.opacus.seen import Public, Seen, Told, noise_of, see
 from noisymean.mechanisms import Rate, exact_rate
@@ -123,10 +123,13 @@ class Accountant(IAccountant):  # type: ignore[misc]
 
     def get_epsilon(self, delta: float, *args: Any, **kwargs: Any) -> float:
         """The epsilon that is guaranteed so far; inf, with a warning that says why, where none is known."""
-        spent = self.spent(delta)
-        if spent.guarantee is not None:
-            return spent.guarantee
-        warnings.warn(f"no guarantee is known; {'; '.join(spent.notes)}", NoGuarantee, stacklevel=2)
+        stretches = self.stretches()
+        if not stretches:
+            return 0.0
+        sound, notes = guaranteed(cases(stretches, checked_size(self.dataset_size), self.batch_size), delta)
+        if sound is not None:
+            return sound
+        warnings.warn(f"no finite epsilon; {'; '.join(notes)}", NoGuarantee, stacklevel=2)
         return math.inf
 
     def __len__(self) -> int:
@@ -139,7 +142,8 @@ class Accountant(IAccountant):  # type: ignore[misc]
 
     def state_dict(self, destination: MutableMapping[str, Any] | None = None) -> MutableMapping[str, Any]:
         """Numbers, text, lists and dicts only: any loader of checkpoints can read it."""
-        state = OrderedDict[str, Any]() if destination is None else destination
+        # OrderedDict[str, Any]() would remember its parameters, and take them into the checkpoint
+        state: MutableMapping[str, Any] = OrderedDict() if destination is None else destination
         state["history"] = list(self._history)
         state["mechanism"] = self.mechanism()
         state["dataset_size"], state["batch_size"], state["dimension"] = (

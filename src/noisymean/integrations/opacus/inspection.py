@@ -163,22 +163,12 @@ def checked_size(dataset_size: int | None) -> int:
 
 def spent_by(stretches: Sequence[Stretch], found: Sequence[Case], delta: float) -> Spent:
     """The three epsilons: over both pairs the worse, over batch sizes that cannot be told apart the safe side of each."""
-    check_number("delta", delta, above=0.0, most=1.0)
-    leaks, notes = dict[int, tuple[float, str]](), dict[str, None]()
+    sound, notes = guaranteed(found, delta)
+    leaks = dict[int, tuple[float, str]]()
     for case in found:
-        leak, reason = (0.0, ""), case.why_not
-        if case.segments is not None:
-            try:
-                leak, reason = _leaked(run.merged(case.segments), delta), _unproved(case)
-            except Undefined as fault:
-                reason = str(fault)
+        leak = _case_leak(case, delta)
         leaks[case.smaller] = min(leak, leaks.get(case.smaller, leak))
-        if reason:
-            notes[f"{case.smaller:,} records against {case.smaller + 1:,}: {reason}"] = None
     leaked, pair = max(leaks.values())
-    sound = math.inf
-    if not notes:
-        sound = max(_guaranteed(run.merged(case.segments or ()), delta) for case in found)
     claim = math.inf
     if all(one.noisy for one in stretches):
         claim = _claimed(run.merged([(one.claim, one.steps) for one in stretches]), delta)
@@ -186,19 +176,44 @@ def spent_by(stretches: Sequence[Stretch], found: Sequence[Case], delta: float) 
         delta=delta,
         claimed=claim,
         leakage=leaked if pair else None,
-        guarantee=sound if math.isfinite(sound) else None,
+        guarantee=sound,
         pair=pair or None,
-        notes=tuple(notes),
+        notes=notes,
     )
+
+
+def guaranteed(found: Sequence[Case], delta: float) -> tuple[float | None, tuple[str, ...]]:
+    """The epsilon that holds in every case; None, with the reasons, if one of them has no proof."""
+    check_number("delta", delta, above=0.0, most=1.0)
+    reasons = {case: _unproved(case) for case in found}
+    notes = tuple(
+        f"{case.smaller:,} records against {case.smaller + 1:,}: {why}" for case, why in reasons.items() if why
+    )
+    if notes:
+        return None, tuple(dict.fromkeys(notes))
+    sound = max(_guaranteed(run.merged(case.segments or ()), delta) for case in found)
+    return (sound, ()) if math.isfinite(sound) else (None, ("the bound exceeds what double precision can hold",))
 
 
 def _unproved(case: Case) -> str:
     """Why nothing is guaranteed; empty if something is."""
+    if case.segments is None:
+        return case.why_not
     try:
-        run.guarantees(run.merged(case.segments or ()))
+        run.guarantees(run.merged(case.segments))
     except Undefined as fault:
         return f"no guarantee is known: {fault}"
     return ""
+
+
+def _case_leak(case: Case, delta: float) -> tuple[float, str]:
+    """The most that is certainly lost, and on which pair; nothing where the mechanism is unknown or divides by zero."""
+    if case.segments is None:
+        return 0.0, ""
+    try:
+        return _leaked(run.merged(case.segments), delta)
+    except Undefined:
+        return 0.0, ""
 
 
 _claimed = lru_cache(maxsize=64)(run.claimed_epsilon)

@@ -66,7 +66,8 @@ class Case:
 
 def cases(stretches: Sequence[Stretch], dataset_size: int, batch_size: int | None) -> list[Case]:
     """Every pair that the training set belongs to, under every batch size that it may have had."""
-    moving = sorted({one.sample_rate for one in stretches if one.seen.public.sample_rate is None})
+    loaded = (one for one in stretches if one.seen.public.sample_rate is None and one.seen.accumulated == 1)
+    moving = sorted({one.sample_rate for one in loaded})
     choices = [batch_sizes(dataset_size, rate, batch_size) for rate in moving]
     if len(list(product(*choices))) > _MOST_CASES:
         raise InvalidInput("batch_size", None, f"given for a run with {len(moving)} sampling rates")
