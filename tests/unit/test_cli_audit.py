@@ -72,7 +72,7 @@ def test_a_result_for_people_fits_80_columns(capsys):
     table = [line for line in out.splitlines() if "delta" in line and ">=" in line]
     assert len(table) == 2
     assert all(len(line.rstrip()) <= 80 for line in table)
-    assert "The claim is violated: " in out
+    assert "The claim is violated in one step: " in out
     assert "of the true delta(0)" in out
 
 
@@ -172,7 +172,7 @@ def test_a_callable(capsys, tmp_path):
         (["synthetic", *SMALL, "--claim-delta", "0.1"], "--claim-epsilon: missing"),
         (["synthetic", *SMALL, "--max-grad-norm", "0"], "--max-grad-norm=0: must be > 0"),
         (["nothing.py:release"], "there is no file nothing.py"),
-        (["nothing"], "must be synthetic or FILE.py:NAME"),
+        (["nothing"], "must be one of synthetic, opacus, opacus==X"),
     ],
 )
 def test_bad_input_is_one_line(capsys, words, message):

@@ -31,6 +31,7 @@ class Audit:
     """What was run, what was found, and what it means."""
 
     target: str
+    steps: int
     distinguisher: str
     plan: Plan
     finished: int
@@ -93,6 +94,7 @@ def audit(
     found = estimate(judged, distinguisher.judge(learned, truth), confidence=confidence, delta=delta)
     return Audit(
         target=target.name,
+        steps=target.steps,
         distinguisher=distinguisher.name,
         plan=what,
         finished=sum(block.trials for block in done.blocks),

@@ -18,6 +18,7 @@ from noisymean.cli.audit_output import record, show
 from noisymean.cli.faults import INTERRUPTED
 from noisymean.cli.output import emit_json, note, plot_file, write_plot
 from noisymean.cli.progress import progress
+from noisymean.cli.targets import NAMES as NAMES_OF_TARGETS
 from noisymean.cli.targets import Typed, claim_of, target_of
 from noisymean.cli.wants import Missing, refused
 from noisymean.errors import InvalidInput
@@ -34,9 +35,7 @@ def _option(name: str, metavar: str, text: str) -> typer.models.OptionInfo:
 
 
 def command(
-    target: Annotated[
-        str, typer.Argument(metavar="TARGET", help="What is audited: synthetic, or a callable of yours, FILE.py:NAME.")
-    ],
+    target: Annotated[str, typer.Argument(metavar="TARGET", help=f"What is audited: {', '.join(NAMES_OF_TARGETS)}.")],
     mechanism: Annotated[_Text, _option("--mechanism", "NAME", "For synthetic: as in 'noisymean curve'.")] = None,
     dataset_size: options.DatasetSize = None,
     dimension: options.Dimension = None,
@@ -48,6 +47,18 @@ def command(
         _Text, _option("--gradients", "KIND", "random, zero, aligned or opposed [default: random].")
     ] = None,
     steps: options.Steps = None,
+    images: Annotated[_Text, _option("--images", "NAME", "For a method: mnist, fashion-mnist or cifar10.")] = None,
+    data_dir: Annotated[_Text, _option("--data-dir", "DIR", "Images in torchvision's layout.")] = None,
+    loss_reduction: Annotated[str, _option("--loss-reduction", "NAME", "For Opacus: mean or sum.")] = "mean",
+    poisson: Annotated[
+        bool, typer.Option("--poisson/--no-poisson", help="For Opacus 0.14.0 and 0.15.0: their poisson option.")
+    ] = True,
+    mode: Annotated[
+        str, _option("--mode", "NAME", "For Opacus: replay gradients, or compute them in full.")
+    ] = "replay",
+    denominator: Annotated[
+        str, _option("--denominator", "NAME", "For dpsur: paper (the batch) or code (another batch).")
+    ] = "paper",
     trials: Annotated[str, _option("--trials", "COUNT", "Runs in all, half on each dataset.")] = "10000",
     confidence: Annotated[str, _option("--confidence", "P", "That all printed limits hold together.")] = "0.95",
     delta: Annotated[str, _option("--delta", "d", "The delta at which epsilon is wanted.")] = "1e-5",
@@ -101,6 +112,12 @@ def command(
             gradients=gradients,
             steps=steps,
             seed=number,
+            images=images,
+            data_dir=data_dir,
+            loss_reduction=loss_reduction,
+            poisson=poisson,
+            mode=mode,
+            denominator=denominator,
         )
         what = target_of(target, typed)
         return what, _distinguisher(distinguisher_name, test, what), typed

@@ -132,7 +132,8 @@ def _sentences(result: Audit) -> list[str]:
     if result.verdict is None:
         sentences.append("Nothing is claimed for this target, so there is no verdict; give --claim-epsilon.")
     elif result.verdict.word == "violated":
-        sentences.append(f"The claim is violated: {result.verdict.reason}.")
+        enough = " in one step" if result.steps == 1 else ""
+        sentences.append(f"The claim is violated{enough}: {result.verdict.reason}.")
     else:
         sentences.append(f"The claim is not violated: {result.verdict.reason}.")
     if result.power is not None and result.reference is not None:

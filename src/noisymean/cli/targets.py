@@ -1,25 +1,27 @@
 """From the TARGET of an audit and its options to the thing that is audited.
 
-To add a target: a builder that takes `Typed`, and an entry in TARGETS.
+To add a target: a builder that takes `Typed`, and a line in `target_of`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
-from typing import final
+from typing import TypeVar, final
 
 from noisymean.cli import values
 from noisymean.cli.mechanism import mechanism_of
 from noisymean.cli.wants import Missing, refused
 from noisymean.errors import InvalidInput
-from noisymean.mechanisms import SGM
+from noisymean.mechanisms import SGM, exact_rate
 from noisymean.targets.callable_ import UserCallable
 from noisymean.targets.claims import claimed_curve
-from noisymean.targets.protocol import Target
+from noisymean.targets.protocol import Structure, Target
 from noisymean.targets.synthetic import Gradients, Synthetic
 from noisymean.tradeoff import EpsilonDelta, TradeOff
+
+Choice = TypeVar("Choice", bound=Enum)
 
 
 @final
@@ -37,6 +39,12 @@ class Typed:
     gradients: str | None
     steps: str | None
     seed: int
+    images: str | None = None
+    data_dir: str | None = None
+    loss_reduction: str = "mean"
+    poisson: bool = True
+    mode: str = "replay"
+    denominator: str = "paper"
 
 
 def _synthetic(typed: Typed) -> Target:
@@ -67,18 +75,104 @@ def _synthetic(typed: Typed) -> Target:
     )
 
 
-TARGETS: dict[str, Callable[[Typed], Target]] = {"synthetic": _synthetic}
+def _noise(typed: Typed, default: float) -> float:
+    return default if typed.noise_multiplier is None else values.number("noise_multiplier", typed.noise_multiplier)
+
+
+def _bound(typed: Typed) -> float:
+    return 0.1 if typed.max_grad_norm is None else values.number("max_grad_norm", typed.max_grad_norm)
+
+
+def _choice(name: str, text: str, allowed: type[Choice]) -> Choice:
+    if text not in {one.value for one in allowed}:
+        raise refused(name, text)
+    return allowed(text)
+
+
+def _opacus(text: str, typed: Typed) -> Target:
+    """A release on gradients with a structure, for any N: the library's own engine, loader and step."""
+    from noisymean.targets.opacus import Alike, OpacusTarget, release_named
+    from noisymean.targets.opacus_releases.setup import AtRate, Mode, Reduction, ThroughLoader
+
+    if typed.mechanism is not None:
+        raise InvalidInput("mechanism", typed.mechanism, "left out: the release decides it", "drop --mechanism")
+    for name in ("dataset_size", "dimension", "noise_multiplier"):
+        if getattr(typed, name) is None:
+            raise Missing(name, "to run the release")
+    if (typed.sample_rate is None) == (typed.batch_size is None):
+        raise Missing("batch_size", "or --sample-rate: exactly one of the two")
+    return OpacusTarget(
+        release_version=release_named(text),
+        dataset_size=values.whole("dataset_size", str(typed.dataset_size)),
+        records=Alike(
+            values.whole("dimension", str(typed.dimension)), _choice("structure", typed.gradients or "zero", Structure)
+        ),
+        sampling=(
+            AtRate(exact_rate(values.rate("sample_rate", typed.sample_rate)))
+            if typed.sample_rate is not None
+            else ThroughLoader(values.whole("batch_size", str(typed.batch_size)))
+        ),
+        noise_multiplier=_noise(typed, 1.0),
+        max_grad_norm=_bound(typed),
+        mode=_choice("mode", typed.mode, Mode),
+        reduction=_choice("loss_reduction", typed.loss_reduction, Reduction),
+        poisson=typed.poisson,
+        steps=1 if typed.steps is None else values.whole("steps", typed.steps),
+    )
+
+
+def _method(text: str, typed: Typed) -> Target:
+    """A published method on real images, at the paper's settings unless others are given."""
+    from noisymean.targets.dpsur import Denominator
+    from noisymean.targets.methods import ASGM_RATE, BOUND, NOISE, RECORDS, dpsur_method, opacus_method
+    from noisymean.targets.opacus_releases.setup import Mode, Reduction
+
+    name, _, release = text.partition("==")
+    rate = None if typed.sample_rate is None else exact_rate(values.rate("sample_rate", typed.sample_rate))
+    size = RECORDS if typed.dataset_size is None else values.whole("dataset_size", typed.dataset_size)
+    noise, bound = _noise(typed, NOISE), BOUND if typed.max_grad_norm is None else _bound(typed)
+    images = typed.images or "mnist"
+    if name == "dpsur":
+        return dpsur_method(
+            images,
+            denominator=_choice("denominator", typed.denominator, Denominator),
+            dataset_size=size,
+            sample_rate=rate or ASGM_RATE,
+            noise_multiplier=noise,
+            max_grad_norm=bound,
+            data_dir=typed.data_dir,
+        )
+    return opacus_method(
+        name,
+        images,
+        release=release or None,
+        dataset_size=size,
+        sample_rate=rate,
+        noise_multiplier=noise,
+        max_grad_norm=bound,
+        mode=_choice("mode", typed.mode, Mode),
+        reduction=_choice("loss_reduction", typed.loss_reduction, Reduction),
+        poisson=typed.poisson,
+        data_dir=typed.data_dir,
+    )
+
+
+METHODS = ("dpsgd-hf", "dpsur", "dp-feta", "privimage")
+NAMES = ("synthetic", "opacus", "opacus==X", *METHODS, "FILE.py:NAME")
 
 
 def target_of(text: str, typed: Typed) -> Target:
     """A target by name, or FILE.py:NAME."""
-    if text in TARGETS:
-        return TARGETS[text](typed)
+    name = text.partition("==")[0]
+    if text == "synthetic":
+        return _synthetic(typed)
+    if name == "opacus":
+        return _opacus(text, typed)
+    if name in METHODS:
+        return _method(text, typed)
     file, colon, attribute = text.rpartition(":")
     if not colon or not file.endswith(".py") or not attribute.isidentifier():
-        raise InvalidInput(
-            "target", text, f"{', '.join(TARGETS)} or FILE.py:NAME", "e.g. noisymean audit mine.py:release"
-        )
+        raise InvalidInput("target", text, f"one of {', '.join(NAMES)}", "e.g. noisymean audit mine.py:release")
     if not Path(file).is_file():
         raise InvalidInput("target", text, "a callable in an existing file", f"there is no file {file}")
     return UserCallable.of(Path(file), attribute)

@@ -198,7 +198,17 @@ class OpacusTarget:
             case Alike(structure=structure):
                 what = f"{structure.value} gradients"
         library = f"opacus=={self.release_version}"
-        return f"{self.label} ({library}), {what}" if self.label else f"{library}, {what}"
+        run = f"{self.label} ({library})" if self.label else library
+        match self.sampling:
+            case AtRate(rate=rate):
+                drawn = f"q={float(rate):g}"
+            case ThroughLoader(batch_size=size) | Shuffled(batch_size=size):
+                drawn = f"b={size}"
+        reduced = "" if self.reduction is Reduction.MEAN else ", loss_reduction=sum"
+        return (
+            f"{run}, {what}{reduced}: N={self.dataset_size} {drawn} n={self.dimension} sigma={self.noise_multiplier:g}"
+            f" C={self.max_grad_norm:g} T={self.steps}"
+        )
 
     @property
     def dimension(self) -> int:
