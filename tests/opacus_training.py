@@ -12,7 +12,7 @@ from opacus import PrivacyEngine
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from noisymean.integrations.opacus import Accountant, poisson_loader
+from noisymean.integrations.opacus import Accountant, fix, inspect, poisson_loader
 
 FEATURES = 20
 PARAMETERS = 2 * FEATURES + 2
@@ -81,7 +81,17 @@ def main(records: int, batch_size: int, steps: int, delta: float) -> dict[str, A
     train(model, optimizer, loader, steps - steps // 2)
     import opacus
 
+    # where nothing moves: with the release's own accountant, and fixed
+    _, model, optimizer, loader = private(103, batch_size=10)
+    train(model, optimizer, loader, 3)
+    plain = inspect(optimizer, dataset_size=103)
+    _, model, optimizer, loader = private(103, sample_rate="1/10")
+    fix(optimizer, denominator=7, sample_rate="1/10")
+    train(model, optimizer, loader, 3)
+    fixed = inspect(optimizer, dataset_size=103)
     return {
+        "plain": [plain.name, plain.taken, plain.verdict],
+        "fixed": [fixed.name, fixed.taken, fixed.verdict],
         "opacus": opacus.__version__,
         "halfway": halfway,
         "reloaded": reloaded,

@@ -51,6 +51,8 @@ def check_run(found: dict[str, object]) -> None:
     assert found["halfway"] == found["reloaded"]
     assert found["halfway"] == pytest.approx(expected(STEPS // 2).guarantee.epsilon, rel=1e-9)
     assert found["steps"] == STEPS
+    assert found["plain"] == ["OPACUS-LOADER", 3, "holds"]
+    assert found["fixed"] == ["SGM", 3, "holds"]
     assert [tuple(stretch) for stretch in found["history"]] == [(1.0, 1 / 16, STEPS)]  # type: ignore[attr-defined]
 
 

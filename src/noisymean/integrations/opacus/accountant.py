@@ -103,7 +103,7 @@ class Accountant(IAccountant):  # type: ignore[misc]
         """The history with what was seen, or, where nothing was, with what was announced."""
         seen = self._seen if len(self._seen) == len(self._history) else [None] * len(self._history)
         return [
-            Stretch(sigma, rate, steps, promised(one or self._announced(rate), self.public.sample_rate))
+            promised(Stretch(sigma, rate, steps, one or self._announced(rate)), self.public.sample_rate)
             for (sigma, rate, steps), one in zip(self._history, seen, strict=True)
         ]
 

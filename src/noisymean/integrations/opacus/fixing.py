@@ -89,4 +89,7 @@ def poisson_loader(dataset: Any, *, sample_rate: Rate, **options: Any) -> Any:
             "1/L for a whole L that Opacus recovers in floating point",
             f"e.g. sample_rate='1/{offered}'",
         )
+    if not options.get("num_workers"):
+        # releases up to 1.3 would ask for 2, which torch refuses without workers
+        options.setdefault("prefetch_factor", None)
     return DPDataLoader(dataset, sample_rate=float(rate), **options)

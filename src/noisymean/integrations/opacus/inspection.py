@@ -112,7 +112,7 @@ def inspect(
             dataset_size = len(engine.dataset)
     else:
         optimizer = engine_or_optimizer
-    now = promised(see(optimizer), None if sample_rate is None else float(exact_rate(sample_rate)))
+    now, rate = see(optimizer), None if sample_rate is None else float(exact_rate(sample_rate))
     hook = told(optimizer)
     if hook is None:
         raise InvalidInput(
@@ -128,12 +128,13 @@ def inspect(
         stretches = hook.accountant.stretches()
     else:
         stretches = [
-            Stretch(noise_of(optimizer, sigma), rate, steps, replace(now, accumulated=round(rate / hook.sample_rate)))
-            for sigma, rate, steps in history_of(hook.accountant)
+            Stretch(noise_of(optimizer, sigma), at, steps, replace(now, accumulated=round(at / hook.sample_rate)))
+            for sigma, at, steps in history_of(hook.accountant)
         ]
     taken = sum(one.steps for one in stretches)
     if not taken:
         stretches = [Stretch(noise_of(optimizer), hook.sample_rate, 1, now)]
+    stretches = [promised(one, rate) for one in stretches]
     size = checked_size(dataset_size)
     found = cases(stretches, size, batch_size)
     spent = spent_by(stretches, found, delta)

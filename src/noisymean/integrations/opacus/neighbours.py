@@ -107,7 +107,8 @@ def mechanism_of(stretch: Stretch, dataset_size: int, smaller: int, batch_size: 
     loader = OpacusLoader(
         dataset_size=smaller,
         batch_size=batch_size,
-        dimension=_dimension(seen),
+        # which a constant does not care about
+        dimension=1 if constant else _dimension(seen),
         noise_multiplier=stretch.noise_multiplier,
     )
     if not constant and loader.run(dataset_size).expected_batch_size != seen.denominator:
@@ -188,6 +189,9 @@ def _strange(seen: Seen, dataset_size: int, rate: float) -> str:
     )
 
 
-def promised(seen: Seen, sample_rate: float | None) -> Seen:
-    """`seen`, with the rate known to be public."""
-    return seen if sample_rate is None else replace(seen, public=replace(seen.public, sample_rate=sample_rate))
+def promised(stretch: Stretch, sample_rate: float | None) -> Stretch:
+    """`stretch`, its rate known to be public if it is the one that was promised."""
+    if sample_rate != stretch.sample_rate:
+        return stretch
+    seen = stretch.seen
+    return replace(stretch, seen=replace(seen, public=replace(seen.public, sample_rate=sample_rate)))
