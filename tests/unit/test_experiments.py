@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import csv
 import json
+from pathlib import Path
 
+import numpy as np
 import pytest
 
 import noisymean as nm
 from noisymean.cli import reproduce
 from noisymean.cli.app import run
-from noisymean.experiments import synthetic_delta, synthetic_dimension
+from noisymean.experiments import implementations, opacus_200_rounds, synthetic_delta, synthetic_dimension, theory
 from noisymean.experiments.experiment import Effort
+from noisymean.report import implementation_plots, theory_plots
+
+FIXTURES = Path(__file__).parents[1] / "fixtures"
 
 
 @pytest.fixture
@@ -52,3 +57,47 @@ def test_an_unknown_experiment(capsys):
     assert "synthetic-delta, synthetic-dimension, implementations, theory, opacus-feasgm, opacus-200-rounds" in err
     assert len(err.splitlines()) == 1
     assert reproduce.ALL in err
+
+
+def test_one_round_of_theory(monkeypatch):
+    """The claim is refuted at every size, and the order of the curves is that of their meaning."""
+    monkeypatch.setattr(theory, "SIZES", (4, 999))
+    monkeypatch.setattr(theory, "DIMENSIONS", (26_010,))
+    rows = theory.rows(Effort(quick=True, seed=0, jobs=1), lambda _: None)
+    assert len(rows) == 2 * 2 * 101
+    for row in rows:
+        assert row["guarantee"] <= row["guarantee_tight"] + 1e-9
+        assert row["guarantee_tight"] <= row["leakage"] + 1e-9
+    assert "4 of 4 settings" in theory.finding(rows)
+    assert len(theory_plots.one_round_figure(rows).axes) == 4
+
+
+def test_two_hundred_rounds(monkeypatch):
+    """The numbers of theory.md, section 4, within 1 %: an accountant says 0.1 where 29.6 is lost."""
+    monkeypatch.setattr(opacus_200_rounds, "DIMENSIONS", (26_010,))
+    monkeypatch.setattr(opacus_200_rounds, "_DELTAS", np.array([1e-5, 1e-2]))
+    rows = opacus_200_rounds.rows(Effort(quick=True, seed=0, jobs=1), lambda _: None)
+    first = rows[0]
+    assert first["epsilon_leakage"] == pytest.approx(29.6, rel=0.01)
+    assert first["epsilon_leakage"] <= first["epsilon_guarantee"]
+    assert first["epsilon_claimed"] == pytest.approx(0.018726, rel=1e-3)
+    for row in rows:
+        assert row["guarantee"] <= row["leakage"] + 1e-9
+        assert row["leakage"] < row["claimed"] + 1e-12
+    if not np.isnan(first["epsilon_reported_rdp"]):
+        assert first["epsilon_reported_rdp"] == pytest.approx(0.10446, rel=1e-3)
+    assert len(theory_plots.many_rounds_figure(rows).axes) == 1
+
+
+def test_a_real_implementation(monkeypatch, tmp_path):
+    """One method on one set: the library's own step, from five real images; the same run again finds its trials in the store."""
+    pytest.importorskip("opacus")
+    monkeypatch.setattr(implementations, "DATASETS", ("mnist",))
+    monkeypatch.setattr(implementations, "METHODS", {"dpsgd-hf": implementations.METHODS["dpsgd-hf"]})
+    monkeypatch.setattr(Effort, "trials", lambda self, full, quick: 80)
+    effort = Effort(quick=True, seed=0, jobs=1, data_dir=str(FIXTURES), store=tmp_path / "trials.sqlite")
+    rows = implementations.IMPLEMENTATIONS.rows(effort, lambda _: None)
+    assert {row["verdict"] for row in rows} == {"violated"}
+    assert implementations.finding(rows) == "The claim is violated in 1 of 1 audits."
+    assert implementations.IMPLEMENTATIONS.rows(effort, lambda _: None) == rows
+    assert len(implementation_plots.figure(rows).axes) == 1
