@@ -8,7 +8,7 @@ from __future__ import annotations
 import gc
 import inspect
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, final
 
 import opacus
@@ -38,7 +38,8 @@ class Seen:
 
     denominator: float | None
     dimension: int | None
-    max_grad_norm: float | None = None
+    # moves with every step of adaptive clipping, and matters to no bound: noise and sensitivity share it
+    max_grad_norm: float | None = field(default=None, compare=False)
     accumulated: int = 1
     divides_count: bool = False
     public: Public = Public()
@@ -50,7 +51,7 @@ class Seen:
     @classmethod
     def from_plain(cls, plain: dict[str, Any]) -> Seen:
         """The inverse of `plain`."""
-        known = {field.name for field in fields(cls)}
+        known = {one.name for one in fields(cls)}
         if not known >= set(plain):
             raise InvalidInput(
                 "state_dict", ", ".join(sorted(set(plain) - known)), "written by this release of noisymean"
