@@ -30,7 +30,7 @@ _GAUSS_SLACK = 1e-12
 _LEAST_DEVIATION_FOR_GAUSS = 6.0
 # For sums over many rounds: the deviation above which a Gauss rule replaces the sizes, its nodes, the largest power of k that
 # it is used for, and what it is charged with (measured: docs/numerics.md).
-_LEAST_DEVIATION_FOR_TILTS, _TILTABLE_NODES, LARGEST_TILT, _TILTABLE_SLACK = 12.0, 32, 24.0, 1e-15
+_LEAST_DEVIATION_FOR_TILTS, _TILTABLE_NODES, LARGEST_TILT, _TILTABLE_SLACK = 12.0, 32, 24.0, 1e-17
 _HALF_LOG_TWO_PI = 0.9189385332046727
 
 
