@@ -17,7 +17,7 @@ from noisymean import __version__
 from noisymean.accountant import Account, account
 from noisymean.cli import options, values
 from noisymean.cli.account import record, steps_of
-from noisymean.cli.output import console, emit_json, error_console, finite, say
+from noisymean.cli.output import console, emit_json, error_console, say
 from noisymean.cli.wants import Missing
 from noisymean.errors import InvalidInput, Undefined
 from noisymean.mechanisms import exact_rate
@@ -161,9 +161,6 @@ def _bar(what: str) -> Iterator[Progress]:
 
 def _json(found: Finding, answer: Account | None, refusal: str | None) -> dict[str, object]:
     plain = found.to_json()
-    for place, name in (("noise", "error"), ("noise", "scale"), ("clipping", "sensitivity")):
-        value = plain[place][name]
-        plain[place][name] = None if value is None else finite(value)
     return {
         "target": plain.pop("target"),
         "mechanism": plain.pop("kind"),

@@ -183,7 +183,7 @@ def _noise(observed: Sequence[Observed]) -> Noise:
     """c/c' of each round is 1 up to 4 %: its mean tells the scale, its mean for each c whether it depends on c."""
     both = [(one.clipped, one.clipped / one.noise) for one in _all(observed) if one.clipped and one.noise]
     if len(both) < 10:
-        return Noise(None, None, math.inf)
+        return Noise(None, None, 1.0)
     found, ratios = (np.array(column) for column in zip(*both, strict=True))
     scale = float(ratios.mean())
     spread = 1.0 / math.sqrt(2.0 * 256)

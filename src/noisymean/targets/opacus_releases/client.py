@@ -135,6 +135,13 @@ def worker_of(release: Release) -> Worker:
     return worker
 
 
+def dismiss(release: Release) -> None:
+    """End the worker of this process for that release, if there is one."""
+    worker = _WORKERS.pop(release.version, None)
+    if worker is not None:
+        worker.close()
+
+
 def _forget(worker: weakref.ref[Worker], number: int) -> None:
     """The worker is told with the next question."""
     if (alive := worker()) is not None:

@@ -1,0 +1,189 @@
+"""`noisymean code-audit`: every release of Opacus run and read, or any other source code read."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich import box
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as Bar
+from rich.table import Table
+
+from noisymean import __version__
+from noisymean.cli import options, values
+from noisymean.cli.output import console, emit_json, error_console, note, say
+from noisymean.errors import InvalidInput
+from noisymean.probe.code_audit import MEAN, NO_POISSON, SUM, Audited, Progress, audit_opacus, record, versions_of
+from noisymean.probe.conclusions import dividing, poisson_words, read_kind
+from noisymean.probe.packages import source_of
+from noisymean.probe.reading import Origin, Role, Source, read_source, to_json
+from noisymean.report import code_audit_page
+
+OPACUS = "opacus"
+_ALL = "0.9.0..1.6.0"
+
+
+def command(
+    package: Annotated[
+        str,
+        typer.Argument(
+            metavar="PACKAGE", show_default=False, help="opacus; or a folder, a file, or a package's name: read only."
+        ),
+    ],
+    versions: Annotated[
+        str | None, typer.Option("--versions", metavar="FIRST..LAST", help=f"Releases of opacus [default: {_ALL}].")
+    ] = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Run again what an earlier audit has kept.")] = False,
+    jobs: Annotated[str, typer.Option("--jobs", metavar="J", help="Releases at a time.")] = "2",
+    html: Annotated[str | None, typer.Option("--html", metavar="FILE", help="Also one self-contained page.")] = None,
+    json: options.Json = False,
+) -> None:
+    """What does each release divide by? By running it and by reading it, beside the paper's table.
+
+    Every release runs in a process of its own; anything else is read, never run. Results are kept in the cache, so an
+    audit that was interrupted goes on where it was.
+
+    \b
+    Example:
+      noisymean code-audit opacus --versions 0.13.0..1.0.0 --html audit.html
+      noisymean code-audit jax-privacy
+    """
+    if package != OPACUS:
+        if versions is not None or html is not None:
+            name, value = ("versions", versions) if versions is not None else ("html", html)
+            raise InvalidInput(name, value, "left out for anything but opacus", "other code is read, not run")
+        _read(package, json)
+        return
+    chosen = versions_of(versions or _ALL)
+    count = values.whole("jobs", jobs)
+    target = None if html is None else _page_file(html)
+    with _bar(len(chosen)) as progress:
+        results = audit_opacus(chosen, jobs=min(max(count, 1), len(chosen)), fresh=fresh, progress=progress)
+    if target is not None:
+        shown = f"noisymean code-audit opacus --versions {versions or _ALL}"
+        _write(target, code_audit_page.page(results, command=shown, version=__version__))
+        note(f"page written to {target}")
+    if json:
+        emit_json({"package": OPACUS, "releases": [record(one) for one in results], "version": __version__})
+    else:
+        _print(results)
+
+
+@contextmanager
+def _bar(total: int) -> Iterator[Progress]:
+    out = error_console()
+    if not out.is_terminal:
+        yield lambda one, done, total: note(f"{done} of {total}: opacus=={one.version}, {one.seconds:.0f} s")
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Bar(*columns, console=out, transient=True) as bar:
+        task = bar.add_task("releases", total=total)
+        yield lambda one, done, total: bar.update(task, completed=done, description=f"after {one.version}")
+
+
+def _page_file(text: str) -> Path:
+    """Refused before anything is run if it could not be written."""
+    path = Path(text)
+    if path.suffix.lower() not in (".html", ".htm") or path.is_dir():
+        raise InvalidInput("html", text, "a file named *.html", "e.g. --html audit.html")
+    if not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
+        raise InvalidInput(
+            "html", text, "a file in an existing folder that can be written", f"create {path.parent} first"
+        )
+    return path
+
+
+def _write(path: Path, content: str) -> None:
+    """Whole or not there."""
+    with tempfile.NamedTemporaryFile("w", dir=path.parent, prefix=".writing-", encoding="utf-8", delete=False) as file:
+        file.write(content)
+    try:
+        Path(file.name).replace(path)
+        path.chmod(0o644)
+    except BaseException:
+        Path(file.name).unlink(missing_ok=True)
+        raise
+
+
+def _print(results: list[Audited]) -> None:
+    out = console()
+    table = Table(
+        "release", "Poisson sampling", "mean", "sum", "divides at", "read", "paper", box=box.SIMPLE_HEAD, pad_edge=False
+    )
+    for one in results:
+        mean = _named(one, MEAN)
+        if one.kind(NO_POISSON) is not None:
+            mean += f"; {_named(one, NO_POISSON)} by default"
+        place = next(iter(one.statements()), None)
+        paper = "-" if one.paper is None else one.paper.words
+        table.add_row(
+            one.version, one.poisson, mean, _named(one, SUM), "-" if place is None else place.place,
+            "differs" if one.disagreements else "fault" if one.faults else "agrees",
+            f"{paper} *" if one.against_paper else paper,
+        )  # fmt: skip
+    out.print(table)
+    for one in results:
+        for words in one.against_paper:
+            say(out, f"* {one.version}: {words}.")
+        for words in one.disagreements:
+            say(out, f"- {one.version}, {words}.")
+        for option, words in one.faults.items():
+            say(out, f"- {one.version}, {option}: {words}")
+
+
+def _named(one: Audited, option: str) -> str:
+    kind = one.kind(option)
+    return "unknown" if kind is None else kind.value.upper()
+
+
+def _read(package: str, as_json: bool) -> None:
+    """Another package: what its statements say."""
+    source = read_source(source_of(package))
+    if not source.files:
+        raise InvalidInput("package", package, "a folder or file with Python source", "give the folder of the package")
+    kind = read_kind(source)
+    if as_json:
+        emit_json(
+            {
+                "package": package,
+                "mechanism": kind.value,
+                "poisson": poisson_words(source),
+                **to_json(source),
+                "version": __version__,
+            }
+        )
+        return
+    out = console()
+    say(out, f"{package}: {kind.value.upper()}, by reading {source.files} files; nothing of it was run.")
+    if source.statements:
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+        for name in ("divides at", "statement", "what", "by"):
+            table.add_column(name, overflow="fold")
+        for one in source.statements:
+            table.add_row(one.place, one.text, one.role.value, " or ".join(origin.value for origin in one.origins))
+        out.print(table)
+    say(out, _explained(source))
+    for name in source.unreadable:
+        say(out, f"- not read: {name}")
+
+
+def _explained(source: Source) -> str:
+    """Why the answer is what it is."""
+    used = dividing(source)
+    if not used:
+        return "No statement that divides gradients or noise by a size was found."
+    origins = {origin for one in used for origin in one.origins}
+    if Origin.UNKNOWN in origins:
+        return "Where a size comes from could not be followed everywhere."
+    if len(origins) > 1:
+        return f"Which it is depends on how it is used: {' or '.join(sorted(one.value for one in origins))}."
+    where = (
+        "" if any(one.role is Role.GRADIENT for one in used) else " (the noise; the gradients' own mean was not found)"
+    )
+    return f"The denominator is {next(iter(origins)).value}{where}."

@@ -1,0 +1,90 @@
+"""Source code to read: a folder, the release that is installed, or a wheel from the index, unpacked into the cache.
+
+Wheels only: a source distribution would run its own build to be opened. Nothing that is unpacked is ever imported.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import subprocess
+import sys
+import tempfile
+import zipfile
+from pathlib import Path, PurePosixPath
+
+from noisymean.errors import InvalidInput, NoisymeanError
+from noisymean.targets.data.folder import cache_folder
+from noisymean.targets.opacus_releases.install import installed, installed_version
+from noisymean.targets.opacus_releases.releases import Release
+
+_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?(==[A-Za-z0-9.!+*_-]+)?")
+_MOST_BYTES = 1 << 30
+
+
+class DownloadFailed(NoisymeanError):
+    """A package could not be obtained as a wheel."""
+
+
+def source_of(text: str) -> Path:
+    """The folder of a path, or of a package by its name on the index (NAME or NAME==VERSION)."""
+    path = Path(text)
+    if path.exists():
+        return path
+    if "/" in text or "\\" in text or text.endswith(".py"):
+        raise InvalidInput(
+            "package", text, "an existing file or folder, or the name of a package", f"there is no {text}"
+        )
+    if not _NAME.fullmatch(text):
+        raise InvalidInput(
+            "package", text, "an existing folder or the name of a package", "e.g. noisymean code-audit optax"
+        )
+    place = cache_folder() / "packages" / text.replace("==", "-").lower()
+    if not place.is_dir():
+        _download(text, place)
+    return place
+
+
+def opacus_source(release: Release) -> Path:
+    """The package folder of a release of Opacus, found without importing it."""
+    try:
+        here = installed_version() == release.version
+    except NoisymeanError:
+        here = False
+    if here:
+        spec = importlib.util.find_spec("opacus")
+        if spec is not None and spec.origin is not None:
+            return Path(spec.origin).parent
+    return installed(release) / "opacus"
+
+
+def _download(name: str, place: Path) -> None:
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=place.parent, prefix=".unpacking-") as scratch:
+        wheels, unpacked = Path(scratch) / "wheels", Path(scratch) / "unpacked"
+        command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:"]
+        command += ["--disable-pip-version-check", "--dest", str(wheels), name]
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+        found = sorted(wheels.glob("*.whl")) if done.returncode == 0 else []
+        if len(found) != 1:
+            said = [line for line in done.stderr.decode(errors="replace").splitlines() if line.startswith("ERROR")]
+            reason = said[-1].removeprefix("ERROR: ") if said else "the index has no wheel of it"
+            raise DownloadFailed(f"{name}: {reason}; unpack its source yourself and give the folder")
+        _unpack(found[0], unpacked)
+        unpacked.rename(place)
+
+
+def _unpack(wheel: Path, into: Path) -> None:
+    """Python files only, none of them outside the folder."""
+    try:
+        with zipfile.ZipFile(wheel) as archive:
+            wanted = [one for one in archive.infolist() if one.filename.endswith(".py")]
+            if sum(one.file_size for one in wanted) > _MOST_BYTES:
+                raise DownloadFailed(f"{wheel.name}: more than {_MOST_BYTES >> 20} MB of source; unpack it yourself")
+            into.mkdir()
+            for one in wanted:
+                parts = PurePosixPath(one.filename).parts
+                if ".." not in parts and not PurePosixPath(one.filename).is_absolute():
+                    archive.extract(one, into)
+    except zipfile.BadZipFile as fault:
+        raise DownloadFailed(f"{wheel.name}: {fault}; download it again") from None
