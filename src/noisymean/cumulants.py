@@ -177,9 +177,10 @@ class LineCumulants(Cumulants):
         if key not in self._cache:
             ends = np.array([self._window(low), self._window(high)])
             first, last = float(ends[:, 0].min()), float(ends[:, 1].max())
-            count = max(16, int(np.ceil((last - first) * key[2] / (2.0 * np.pi))))
-            if count > _MOST_NODES:
+            wanted = (last - first) * key[2] / (2.0 * np.pi)
+            if not wanted < _MOST_NODES:
                 raise SlowDecay
+            count = max(16, math.ceil(wanted))
             x, step = np.linspace(first, last, count + 1, retstep=True)
             log_mass = np.ravel(math.log(step) + self.log_density(x))
             self._cache[key] = Outcomes(np.ravel(self.loss(x)), np.exp(log_mass), log_mass)

@@ -14,8 +14,9 @@ T-round SGM, and to it from D a change of scale and mean whose loss, with the ba
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import final
 
 import numpy as np
@@ -35,6 +36,7 @@ _HALF_LOG_TWO_PI = 0.9189385332046727
 # Pairs with hidden batches of more sizes than this are left out over many rounds: their spread hides the new record.
 _MOST_SIZES = 64
 _MOST_OUTCOMES = 2048
+_FINE_GROUPS, _COARSE_GROUPS = 512, 48
 # Below this many records the batch itself is revealed as well: its size alone says too much. So it does where a run may meet a
 # batch of all N + 1 records, which gives the larger dataset away.
 _FEW_RECORDS = 12
@@ -79,7 +81,7 @@ def transparent_rounds(mechanism: Mechanism, steps: int) -> Rounds:
     step = denominator_step(mechanism)
     if step is None:
         return claimed_rounds(mechanism, steps)
-    return _mixture_rounds(transparent(mechanism, step, grouped=True), steps)
+    return _mixture_rounds(partial(transparent, mechanism, step), steps)
 
 
 def ceiling_rounds(mechanism: Mechanism, steps: int) -> Rounds | None:
@@ -203,14 +205,13 @@ def guarantee_rounds(mechanism: Mechanism, steps: int) -> Sequence[DeltaCurve]:
     sum_only = Rounds(((steps, _sgm_loss(mechanism)),))
     if step is None:
         return (sum_only,)
-    revealed = transparent(mechanism, step, grouped=True)
     if mechanism.q == 1.0:
         # one batch, one component each round: closed form
-        return (_closed_rounds(_only_component(revealed), steps),)
+        return (_closed_rounds(_only_component(transparent(mechanism, step)), steps),)
     return (
-        _mixture_rounds(revealed, steps),
-        Chain(_mixture_rounds(batch_shift(mechanism, step, 0.0, grouped=True), steps), sum_only),
-        Chain(sum_only, _mixture_rounds(batch_shift(mechanism, step, 0.0, extra=1, grouped=True), steps)),
+        _mixture_rounds(partial(transparent, mechanism, step), steps),
+        Chain(_mixture_rounds(partial(batch_shift, mechanism, step, 0.0), steps), sum_only),
+        Chain(sum_only, _mixture_rounds(partial(batch_shift, mechanism, step, 0.0, 1), steps)),
     )
 
 
@@ -226,12 +227,14 @@ def _only_component(mixture: GaussianPairs) -> GaussianPairs:
     )
 
 
-def _mixture_rounds(mixture: GaussianPairs, steps: int) -> Rounds:
-    kept = mixture.weights > 0.0
+def _mixture_rounds(revealed: Callable[..., GaussianPairs], steps: int) -> Rounds:
+    """`revealed(groups=...)` over many rounds: fine groups of batch sizes where they cost little, coarse ones on the grid."""
+    fine = revealed(groups=_FINE_GROUPS)
+    kept = fine.weights > 0.0
     cumulants = GaussianPairCumulants(
-        float(mixture.dimension), mixture.weights[kept], mixture.shifts[kept], float(mixture.log_scales[0])
+        float(fine.dimension), fine.weights[kept], fine.shifts[kept], float(fine.log_scales[0])
     )
-    return Rounds(((steps, Loss(lambda: mixture, cumulants, mixture.left_out)),))
+    return Rounds(((steps, Loss(lambda: revealed(groups=_COARSE_GROUPS), cumulants, fine.left_out)),))
 
 
 def _asgm_proofs(mechanism: ASGM, steps: int) -> Sequence[DeltaCurve]:
@@ -241,7 +244,7 @@ def _asgm_proofs(mechanism: ASGM, steps: int) -> Sequence[DeltaCurve]:
     sizes_only = Rounds(((steps, Loss(lambda: revealed, revealed.cumulants(), revealed.left_out)),))
     proofs: list[DeltaCurve] = [WithInfinite(sizes_only, steps, revealed.full_batch)]
     if mechanism.dataset_size <= _FEW_RECORDS or steps * revealed.full_batch > _LIKELY_FULL:
-        batch: TradeOff = Subsampled(asgm_given_batch(mechanism, grouped=True), mechanism.q)
+        batch: TradeOff = Subsampled(asgm_given_batch(mechanism, groups=_COARSE_GROUPS), mechanism.q)
         proofs.append(Rounds(((steps, Loss(lambda: batch, None)),)))
     return proofs
 

@@ -78,9 +78,9 @@ def guarantee(mechanism: Mechanism) -> TradeOff:
             return transparent(mechanism, step)
 
 
-def transparent(mechanism: Expected, step: int, *, grouped: bool = False) -> GaussianPairs:
+def transparent(mechanism: Expected, step: int, *, groups: int = 0) -> GaussianPairs:
     """Theorems EASGM_HIGH and FEASGM: the batch and the new record's membership are revealed."""
-    out, joined = (batch_shift(mechanism, step, offset, grouped=grouped) for offset in (0.0, float(step)))
+    out, joined = (batch_shift(mechanism, step, offset, groups=groups) for offset in (0.0, float(step)))
     q = mechanism.q
     return GaussianPairs(
         _dimension(mechanism),
@@ -273,13 +273,11 @@ def _log_ratio(step: ArrayLike) -> Array:
     return np.asarray(-np.log1p(1.0 / np.asarray(step, dtype=np.float64)))
 
 
-def batch_shift(
-    mechanism: Expected, step: int, offset: float, extra: int = 0, *, grouped: bool = False
-) -> GaussianPairs:
+def batch_shift(mechanism: Expected, step: int, offset: float, extra: int = 0, *, groups: int = 0) -> GaussianPairs:
     """Mixture over batch sizes k of T(N(0, I), N(mu_k, s^2 I)), mu_k = (offset + k)/((K+1) sigma): Theorem EASGM_HIGH's f_B.
 
-    `extra` = 1 draws the batch from D' instead of D. `grouped` bounds each group of sizes by its largest shift, which is sound
-    under any tilt, as sums over many rounds need it.
+    `extra` = 1 draws the batch from D' instead of D. With `groups`, sizes are cut into about so many and each group is bounded
+    by its largest shift, which is sound under any tilt, as sums over many rounds need it.
     """
     count, q = (mechanism.dataset_size or 0) + extra, mechanism.q
     unit = 1.0 / ((step + 1.0) * mechanism.noise_multiplier)
@@ -289,9 +287,9 @@ def batch_shift(
     least_shift = max(unit * (offset + binomial.small_size(count, q)), 1e-300)
     # |dz/dmu| <= 1/s + |z| min(1/(2 spread), 1/mu): docs/numerics.md, "Sums over batch sizes"
     slope = np.exp(-log_scale) + _DEVIATIONS * min(0.5 / scale_spread, 1.0 / least_shift)
-    if dimension < _NEARLY_NORMAL or grouped:
+    if dimension < _NEARLY_NORMAL or groups:
         # the loss is far from normal: bound each group of sizes by its largest shift (the curve falls with it)
-        _, largest, mass, left_out = binomial.grouped(count, q, _MOST_GROUPS)
+        _, largest, mass, left_out = binomial.grouped(count, q, groups or _MOST_GROUPS)
         shifts = unit * (offset + largest)
         return GaussianPairs(dimension, mass, shifts, np.full_like(shifts, log_scale), left_out)
     nodes = binomial.nodes(count, q, roughness=float(slope) * unit * binomial.deviation(count, q))
@@ -300,15 +298,15 @@ def batch_shift(
     )
 
 
-def asgm_given_batch(mechanism: ASGM, *, grouped: bool = False) -> GaussianPairs:
+def asgm_given_batch(mechanism: ASGM, *, groups: int = 0) -> GaussianPairs:
     """Theorem ASGM_HIGH: mixture over sizes k of T(N(0, I), N(2k/((k+1) sigma), (k/(k+1))^2 I)); k = 0 is G_{1/sigma}."""
     count, q, sigma, dimension = mechanism.dataset_size, mechanism.q, mechanism.noise_multiplier, mechanism.dimension
     least = binomial.small_size(count, q)
     spread = binomial.deviation(count, q)
     slope = (np.sqrt(2.0 * dimension) + 4.0 / sigma) / least**2 + _DEVIATIONS / least
-    if dimension < _NEARLY_NORMAL or grouped:
+    if dimension < _NEARLY_NORMAL or groups:
         # a group of sizes leaks no more than the smallest scale with the largest shift in it
-        smallest, largest, mass, left_out = binomial.grouped(count, q, _MOST_GROUPS)
+        smallest, largest, mass, left_out = binomial.grouped(count, q, groups or _MOST_GROUPS)
     else:
         nodes = binomial.nodes(count, q, roughness=float(slope) * spread)
         smallest, largest, mass, left_out = nodes.sizes, nodes.sizes, nodes.weights, nodes.slack

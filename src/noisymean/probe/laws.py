@@ -131,7 +131,7 @@ def constant_of(observed: Sequence[Observed]) -> str | None:
         return None
     values = [group[0] for group in seen.values()]
     if all(math.isclose(value, values[0], rel_tol=TOLERANCE) for value in values):
-        return f"{values[0]:.6g}, a constant"
+        return f"{values[0]:.4g}, a constant"
     return "a constant for each choice of rate or batch size"
 
 
