@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
@@ -113,9 +113,9 @@ def _write(path: Path, content: str) -> None:
 
 def _print(results: list[Audited]) -> None:
     out = console()
-    table = Table(
-        "release", "Poisson sampling", "mean", "sum", "divides at", "read", "paper", box=box.SIMPLE_HEAD, pad_edge=False
-    )
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in ("release", "Poisson sampling", "mean", "sum", "divides at", "read", "paper"):
+        table.add_column(name, overflow="fold")
     for one in results:
         mean = _named(one, MEAN)
         if one.kind(NO_POISSON) is not None:
@@ -128,13 +128,21 @@ def _print(results: list[Audited]) -> None:
             f"{paper} *" if one.against_paper else paper,
         )  # fmt: skip
     out.print(table)
+    for words, those in _grouped((words, one.version) for one in results for words in one.against_paper):
+        say(out, f"* {those}: {words}.")
     for one in results:
-        for words in one.against_paper:
-            say(out, f"* {one.version}: {words}.")
         for words in one.disagreements:
             say(out, f"- {one.version}, {words}.")
         for option, words in one.faults.items():
             say(out, f"- {one.version}, {option}: {words}")
+
+
+def _grouped(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """A sentence, and the releases that it is about: FIRST to LAST."""
+    found: dict[str, list[str]] = {}
+    for words, version in pairs:
+        found.setdefault(words, []).append(version)
+    return [(words, those[0] if len(those) == 1 else f"{those[0]} to {those[-1]}") for words, those in found.items()]
 
 
 def _named(one: Audited, option: str) -> str:

@@ -1,14 +1,21 @@
 """Which denominator does this code use: by running it, and by reading it.
 
-subject   what can be run: records and settings in, releases out
-records   designed records, and what one release of them shows
-laws      denominators as functions of N, q, b and |B|
-sampling  how batches are drawn
-prober    from a subject to a finding
-finding   each conclusion beside the runs that it follows from; the mechanism for the accountant
-subjects  Opacus releases, optimizers and engines, functions of gradients, formulas
-reading   source code: the statement that divides
-code_audit  every release, run and read
+subject      what can be run: records and settings in, releases out
+subjects     Opacus releases, optimizers and engines, functions of gradients, formulas
+records      designed records, and what one release of them shows
+runs         a run at the prober's own noise and bound
+laws         denominators as functions of N, q, b and |B|
+sampling     how batches are drawn
+adaptive     a bound that moves, and what its count is divided by
+prober       from a subject to a finding
+remarks      leaks and faults, in a sentence each
+finding      each conclusion beside the runs that it follows from; the mechanism for the accountant
+entry        from what the caller has to a subject
+reading      source code: the statements that divide, and where their sizes come from
+conclusions  from statements to a mechanism
+packages     source code to read: a folder, a release, a wheel
+paper        the paper's table
+code_audit   every release, run and read
 """
 
 from noisymean.probe.entry import probe

@@ -26,7 +26,8 @@ def dividing(source: Source, *, reduction: str = "mean", poisson: bool = True) -
     if not found and not source.dividing():
         found = [one for one in source.dividing(Role.NOISE) if _runs(one, reduction, poisson)]
     replacing = [one for one in found if any(re.search(r"\bpoisson\b", guard) for guard in one.guards)]
-    return tuple(replacing or found)
+    # one process first: what a distributed optimizer does comes after
+    return tuple(sorted(replacing or found, key=lambda one: "ddp" in one.file or "distributed" in one.file))
 
 
 def _runs(statement: Statement, reduction: str, poisson: bool) -> bool:

@@ -7,7 +7,6 @@ that are mostly empty.
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -16,14 +15,16 @@ from fractions import Fraction
 import numpy as np
 
 from noisymean.numerics.logs import Array
+from noisymean.probe import adaptive, remarks
 from noisymean.probe.finding import Clipping, Evidence, Finding, Noise, Remark, Severity
 from noisymean.probe.laws import LAWS, Kind, Law, Observed, constant_of, is_independent_draw, loader_length
 from noisymean.probe.records import BOUND, NOISE, Aligned, Axes, Reading
+from noisymean.probe.runs import designed, setting_of
 from noisymean.probe.sampling import rates_of
-from noisymean.probe.subject import Adaptation, Knob, Raised, Run, Setting, Subject
+from noisymean.probe.subject import Knob, Raised, Setting, Subject
 
 # Part of the key of cached results: raise it when a finding may change.
-VERSION = 1
+VERSION = 2
 ROUNDS = 200
 _PAIRS: dict[Knob, tuple[tuple[int, Fraction | int], ...]] = {
     Knob.RATE: ((25, Fraction(3, 10)), (29, Fraction(3, 10)), (9, Fraction(1, 2)), (4, Fraction(1, 10))),
@@ -38,13 +39,6 @@ _ALIKE: dict[Knob, tuple[int, Fraction | int]] = {
 }
 _EMPTY: dict[Knob, tuple[int, Fraction | int]] = {**dict.fromkeys(Knob, (3, Fraction(1, 20))), Knob.BATCH_SIZE: (40, 1)}
 Progress = Callable[[int, int], None]
-
-
-def setting_of(size: int, chosen: Fraction | int) -> Setting:
-    """A rate is a fraction, a batch size a whole number."""
-    if isinstance(chosen, Fraction):
-        return Setting(size, rate=chosen)
-    return Setting(size, batch_size=chosen)
 
 
 def probe_subject(
@@ -63,7 +57,7 @@ def probe_subject(
     for done, setting in enumerate(settings):
         progress(done, total)
         try:
-            observed.append(_observe(subject, setting, seed + done, rounds))
+            observed.append(observe(subject, setting, seed + done, rounds))
         except Raised as fault:
             raised.append(Remark(Severity.FAULT, f"at {setting} it raises {fault}"))
     if not any(one.readings for one in observed):
@@ -78,13 +72,13 @@ def probe_subject(
     progress(total - 1, total)
     rates = rates_of(subject.knob, observed)
     kind, words = _kind(law, candidates, noise, clipping)
-    remarks = [
-        *_denominator_remarks(kind, words, observed),
-        *([_rate_remark(rates.moved)] if rates.moved else []),
-        *_soundness_remarks(noise, clipping),
-        *_floor_remarks(law, observed),
-        *_non_finite(observed),
-        *_adaptation(subject, seed + 3000, rounds),
+    said = [
+        *remarks.of_denominator(kind, words, observed),
+        *remarks.of_rate(rates.moved),
+        *remarks.of_soundness(noise, clipping),
+        *remarks.of_floors(law, observed),
+        *remarks.of_non_finite(observed),
+        *adaptive.remarks(subject, seed + 3000),
         *raised,
     ]
     progress(total, total)
@@ -96,7 +90,7 @@ def probe_subject(
         clipping=clipping,
         rates=rates,
         empty_batch=empty,
-        remarks=tuple(remarks),
+        remarks=tuple(said),
         evidence=tuple(_evidence(one) for one in observed),
         seed=seed,
         candidates=candidates,
@@ -112,22 +106,10 @@ def _settings(knob: Knob, also: Sequence[Setting]) -> list[Setting]:
     return list(dict.fromkeys(pairs))
 
 
-def _run(subject: Subject, setting: Setting, gradients: Array, seed: int, rounds: int, **options: bool) -> Array:
-    run = Run(
-        setting=setting,
-        gradients=gradients,
-        noise_multiplier=NOISE,
-        max_grad_norm=BOUND,
-        rounds=rounds,
-        seed=seed,
-        **options,
-    )
-    return subject.run(run)
-
-
-def _observe(subject: Subject, setting: Setting, seed: int, rounds: int) -> Observed:
+def observe(subject: Subject, setting: Setting, seed: int, rounds: int) -> Observed:
+    """One setting, on records with an axis each."""
     axes = Axes(setting.dataset_size)
-    releases = _run(subject, setting, axes.gradients(), seed, rounds)
+    releases = designed(subject, setting, axes.gradients(), seed, rounds)
     return Observed(setting, tuple(axes.read(release) for release in releases))
 
 
@@ -210,7 +192,7 @@ def _clipping(
         return Clipping(None, words, None)
     alike = Aligned(size, bound / typical)
     try:
-        releases = _run(subject, setting, alike.gradients(), seed, 200)
+        releases = designed(subject, setting, alike.gradients(), seed, 200)
     except Raised:
         return Clipping(bound, words, None)
     sums: dict[int, float] = {}
@@ -258,7 +240,7 @@ def _empty(subject: Subject, seed: int) -> str:
     setting = setting_of(size, chosen)
     axes = Axes(size)
     try:
-        releases = _run(subject, setting, axes.gradients(), seed, 60, empty_as_it_comes=True)
+        releases = designed(subject, setting, axes.gradients(), seed, 60, empty_as_it_comes=True)
     except Raised as fault:
         return f"raises {fault}"
     readings = [axes.read(release) for release in releases]
@@ -283,117 +265,6 @@ def _kind(law: Law | None, candidates: tuple[str, ...], noise: Noise, clipping: 
         return law.kind, law.words
     sound = noise.shares_denominator and noise.scale is not None and abs(noise.scale - 1.0) <= noise.error + 0.02
     return (law.kind if sound and clipping.sound else Kind.UNKNOWN), law.words
-
-
-# --- remarks -----------------------------------------------------------------------------------------------------------
-
-
-def _denominator_remarks(kind: Kind, words: str, observed: Sequence[Observed]) -> list[Remark]:
-    """A denominator that is no constant, with the pair of sizes that shows it best."""
-    if kind is Kind.SGM or (kind is Kind.UNKNOWN and "constant" in words):
-        return []
-    if kind is Kind.ASGM:
-        return [
-            Remark(Severity.LEAK, "the denominator is the exact size of the batch: one record more changes the noise")
-        ]
-    if kind is Kind.INDEPENDENT:
-        return [
-            Remark(Severity.LEAK, "the denominator is drawn anew from the number of records, whatever is in the batch")
-        ]
-    by_setting = {one.setting: one for one in observed if len(one.denominators) == 1}
-    steps = []
-    for setting, one in by_setting.items():
-        other = by_setting.get(replace(setting, dataset_size=setting.dataset_size + 1))
-        if other is not None and not math.isclose(one.denominators[0], other.denominators[0], rel_tol=1e-4):
-            sizes = f"N={setting.dataset_size} -> {setting.dataset_size + 1}"
-            steps.append(
-                f"{sizes} ({str(setting).split()[1]}): {one.denominators[0]:.4g} -> {other.denominators[0]:.4g}"
-            )
-    return [Remark(Severity.LEAK, f"one record more changes the denominator: {'; '.join(steps)}")] if steps else []
-
-
-def _rate_remark(moved: Sequence[str]) -> Remark:
-    return Remark(Severity.LEAK, f"one record more changes the sampling rate: {'; '.join(moved)}")
-
-
-def _soundness_remarks(noise: Noise, clipping: Clipping) -> list[Remark]:
-    remarks = []
-    if noise.shares_denominator is False:
-        remarks.append(Remark(Severity.LEAK, "the noise is not divided by what the gradients are divided by"))
-    elif noise.scale is not None and abs(noise.scale - 1.0) > noise.error + 0.02:
-        remarks.append(Remark(Severity.FAULT, f"the noise is {noise.scale:.3g} times what was asked for"))
-    if clipping.bound is not None and abs(clipping.bound - 1.0) > 0.01:
-        severity = Severity.LEAK if clipping.bound > 1.0 else Severity.NOTE
-        remarks.append(Remark(severity, f"gradients are clipped to {clipping.bound:.4g} C"))
-    if clipping.scaled_before not in (None, "unknown"):
-        remarks.append(Remark(Severity.LEAK, f"gradients are multiplied by {clipping.scaled_before} before clipping"))
-    if clipping.sensitivity is not None and not clipping.sound:
-        remarks.append(
-            Remark(Severity.LEAK, f"one record moves the clipped sum by at least {clipping.sensitivity:.3f} C")
-        )
-    return remarks
-
-
-def _floor_remarks(law: Law | None, observed: Sequence[Observed]) -> list[Remark]:
-    """Where the floor was taken in floating point and fell short."""
-    if law is None or law.kind is not Kind.LOADER:
-        return []
-    remarks = []
-    for one in observed:
-        length = loader_length(one.setting)
-        exact = one.setting.dataset_size // (length or 1)
-        if one.denominators and round(one.denominators[0]) != exact:
-            words = f"at {one.setting} it divides by {one.denominators[0]:.4g}; the exact floor(N/L) is {exact}"
-            remarks.append(Remark(Severity.FAULT, words))
-    return remarks
-
-
-def _non_finite(observed: Sequence[Observed]) -> list[Remark]:
-    return [
-        Remark(Severity.FAULT, f"at {one.setting} it releases numbers that are not finite")
-        for one in observed
-        if not all(reading.finite for reading in one.readings)
-    ]
-
-
-def _adaptation(subject: Subject, seed: int, rounds: int) -> list[Remark]:
-    """What the count of unclipped gradients is divided by: seen in the bound of the next round."""
-    rule = subject.adaptation
-    if rule is None:
-        return []
-    size, chosen = _PAIRS[subject.knob][0]
-    setting = setting_of(size, chosen)
-    axes = Axes(size)
-    try:
-        releases = _run(subject, setting, axes.gradients(), seed, rounds, moving_bound=True)
-    except Raised as fault:
-        return [Remark(Severity.FAULT, f"with a bound that moves it raises: {fault}")]
-    found = _counted([axes.read(release) for release in releases], rule)
-    if len(found) < 10:
-        return [Remark(Severity.NOTE, "what the count of unclipped gradients is divided by: unknown")]
-    sizes, divisors = (np.array(column) for column in zip(*found, strict=True))
-    if np.allclose(sizes, divisors, rtol=0.06):
-        return [
-            Remark(
-                Severity.LEAK, "the noisy count of unclipped gradients is divided by |B|, the exact size of the batch"
-            )
-        ]
-    if np.allclose(divisors, divisors[0], rtol=0.06):
-        return [Remark(Severity.NOTE, f"the noisy count of unclipped gradients is divided by {divisors.mean():.3g}")]
-    return [Remark(Severity.NOTE, "what the count of unclipped gradients is divided by: unknown")]
-
-
-def _counted(readings: Sequence[Reading], rule: Adaptation) -> list[tuple[int, float]]:
-    """(|B|, divisor of the count). Large records show C/c, small ones 1/c: their ratio, the scale, is that of the bounds."""
-    found = []
-    for now, after in itertools.pairwise(readings):
-        if now.scale is None or after.scale is None or not now.unclipped:
-            continue
-        # scale = 1 / (C_t / C_0), so ln(C_{t+1} / C_t) = ln(scale_t / scale_{t+1})
-        fraction = rule.quantile - math.log(now.scale / after.scale) / rule.learning_rate
-        if fraction > 0.0:
-            found.append((now.size, now.unclipped / fraction))
-    return found
 
 
 def _evidence(observed: Observed) -> Evidence:
