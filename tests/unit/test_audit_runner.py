@@ -189,11 +189,22 @@ def blocks_in(path):
 def test_control_c_reports_what_is_there(tmp_path):
     store = tmp_path / "s"
     words = noisymean("--store", str(store), "--trials", "300000")
-    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    while blocks_in(store) < 2 and process.poll() is None:
-        time.sleep(0.1)
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    process = subprocess.Popen(
+        words,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        # a shell's background job inherits that Ctrl-C is ignored; a user's command does not
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+    try:
+        while blocks_in(store) < 2 and process.poll() is None:
+            time.sleep(0.1)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
+        process.communicate()
     assert process.returncode == 130
     record = json.loads(out)
     assert record["interrupted"]
