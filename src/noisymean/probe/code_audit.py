@@ -268,6 +268,7 @@ def record(audited: Audited) -> dict[str, Any]:
                 "run": one.kind.value,
                 "read": None if (read := audited.read(option)) is None else read.value,
                 "denominator": one.denominator,
+                "divides_at": [f"{statement.place}: {statement.text}" for statement in audited.statements(option)],
             }
             for option, one in audited.findings.items()
         },
