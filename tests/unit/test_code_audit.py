@@ -104,7 +104,8 @@ def test_every_release_reads_as_its_era(version: str) -> None:
         case Era.MAKE_PRIVATE:
             assert words == "poisson_sampling, default True"
     counted = source.dividing(Role.COUNT)
-    assert bool(counted) == (Release(version).number >= (1, 5, 0))
+    # AdaClip is in the wheels since 1.1.3; make_private reaches it from 1.5 on
+    assert bool(counted) == (Release(version).number >= (1, 1, 3))
     assert {origin for one in counted for origin in one.origins} <= {Origin.BATCH}
 
 
