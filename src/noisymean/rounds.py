@@ -1,6 +1,6 @@
 """Many rounds of one or several losses: delta(epsilon) and epsilon(delta) on a stated side, by the engine that fits.
 
-- one round: the one-round curve itself;
+- one round: the one-round curve itself, unless it is known less well than the integral;
 - many rounds: the contour integral of `composition`, exact and independent of their number;
 - few rounds of a loss that is nearly an atom, where that integral converges slowly: the grid of `pld`, a bracket.
 """
@@ -16,7 +16,7 @@ from typing import Protocol, TypeVar, final
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from noisymean.composition import Composed
+from noisymean.composition import COMPOSED_ERROR, Composed
 from noisymean.cumulants import Cumulants, SlowDecay, Sum
 from noisymean.pld.compose import GridComposition
 from noisymean.tradeoff import Side, TradeOff
@@ -95,16 +95,23 @@ class Rounds:
 
     @cached_property
     def _exact(self) -> TradeOff | None:
-        if sum(count for count, _ in self.parts) == 1:
-            curve = next(loss.curve() for count, loss in self.parts if count)
-        elif all(loss.cumulants is not None for _, loss in self.parts):
-            curve = Composed(
+        if self._once and (curve := self._one_round_curve()).relative_error <= COMPOSED_ERROR:
+            return curve.inverse() if self.reverse else curve
+        if all(loss.cumulants is not None for _, loss in self.parts):
+            composed = Composed(
                 Sum(tuple((count, loss.cumulants) for count, loss in self.parts if loss.cumulants)),
                 sum(count * loss.left_out for count, loss in self.parts),
             )
         else:
             return None
-        return curve.inverse() if self.reverse else curve
+        return composed.inverse() if self.reverse else composed
+
+    @property
+    def _once(self) -> bool:
+        return sum(count for count, _ in self.parts) == 1
+
+    def _one_round_curve(self) -> TradeOff:
+        return next(loss.curve() for count, loss in self.parts if count)
 
     @cached_property
     def grid(self) -> GridComposition:
@@ -128,6 +135,9 @@ class Rounds:
             except SlowDecay:
                 # the next question will most likely end here too
                 self._slow.append(True)
+        if self._once:
+            curve = self._one_round_curve()
+            return ask(curve.inverse() if self.reverse else curve)
         return ask_grid(self.grid)
 
 
