@@ -46,6 +46,8 @@ _WORTHLESS = 16
 _MANY_DIMENSIONS = 64
 # Tails are tabulated down to e^-90.
 _END = 90.0
+# Logarithms of tails below this are no longer a double's to tell; how far beyond a threshold they are bounded from; up to where.
+_LEAST_LOG, _NEXT, _FARTHEST = -680.0, 12.0, 1e14
 # A cell that rounding has emptied is still possible.
 _NEVER = 1e-300
 _LARGE_DOF = 10_000
@@ -238,7 +240,25 @@ class LossOnLine(TradeOff):
             p_above, p_below, q_above, q_below = self.across.probabilities(flat[None, part] - self.losses[:, None])
             sides[:, part] = self.p @ p_above, self.p @ p_below, self.q @ q_above, self.q @ q_below
         with np.errstate(divide="ignore"):
-            return Tails(*np.minimum(np.log(sides), 0.0).reshape((4, *t.shape)))
+            logs = np.minimum(np.log(sides), 0.0)
+        self._bound_what_underflows(flat, logs)
+        return Tails(*logs.reshape((4, *t.shape)))
+
+    def _bound_what_underflows(self, t: Array, logs: Array) -> None:
+        """P[l > t] and Q[l <= t] from above where they are too small for a double but e^t and e^-t times them are not.
+
+        Between t and t + x the likelihood ratio is at least e^t and beyond at least e^(t+x), so
+        P[l > t] <= e^-t (Q[l > t] - (1 - e^-x) Q[l > t+x]); Q[l <= t] likewise. Taken as zero they would make delta too large.
+        """
+        kept = -np.expm1(-_NEXT)
+        for small, large, sign in ((0, 2, 1.0), (3, 1, -1.0)):
+            lost = (logs[small] < _LEAST_LOG) & (logs[large] > _LEAST_LOG) & (np.abs(t) < _FARTHEST)
+            if not lost.any():
+                continue
+            at = t[lost]
+            far = self.across.probabilities((at + sign * _NEXT)[None, :] - self.losses[:, None])[large]
+            beyond = (self.q if large == 2 else self.p) @ far
+            logs[small, lost] = -sign * at + np.log(np.maximum(np.exp(logs[large, lost]) - kept * beyond, 0.0))
 
 
 @final
