@@ -258,7 +258,10 @@ class LossOnLine(TradeOff):
             at = t[lost]
             far = self.across.probabilities((at + sign * _NEXT)[None, :] - self.losses[:, None])[large]
             beyond = (self.q if large == 2 else self.p) @ far
-            logs[small, lost] = -sign * at + np.log(np.maximum(np.exp(logs[large, lost]) - kept * beyond, 0.0))
+            with np.errstate(divide="ignore"):
+                bound = -sign * at + np.log(np.maximum(np.exp(logs[large, lost]) - kept * beyond, 0.0))
+            # on the other side of zero the ratio says nothing, and what is too small stays at most that
+            logs[small, lost] = np.minimum(bound, _LEAST_LOG)
 
 
 @final
