@@ -46,8 +46,8 @@ _WORTHLESS = 16
 _MANY_DIMENSIONS = 64
 # Tails are tabulated down to e^-90.
 _END = 90.0
-# Logarithms of tails below this are no longer a double's to tell; how far beyond a threshold they are bounded from; up to where.
-_LEAST_LOG, _NEXT, _FARTHEST = -680.0, 12.0, 1e14
+# Thresholds from which on e^-|t| nears the least double, up to where a double can tell e^t P from Q, and the ulps of t lost.
+_HIGH, _FARTHEST, _ULPS = 600.0, 1e14, 1e-15
 # A cell that rounding has emptied is still possible.
 _NEVER = 1e-300
 _LARGE_DOF = 10_000
@@ -241,27 +241,25 @@ class LossOnLine(TradeOff):
             sides[:, part] = self.p @ p_above, self.p @ p_below, self.q @ q_above, self.q @ q_below
         with np.errstate(divide="ignore"):
             logs = np.minimum(np.log(sides), 0.0)
-        self._bound_what_underflows(flat, logs)
+        self._keep_what_underflows(flat, logs)
         return Tails(*logs.reshape((4, *t.shape)))
 
-    def _bound_what_underflows(self, t: Array, logs: Array) -> None:
-        """P[l > t] and Q[l <= t] from above where they are too small for a double but e^t and e^-t times them are not.
+    def _keep_what_underflows(self, t: Array, logs: Array) -> None:
+        """P[l > t] for large t and Q[l <= t] for large -t: too small for a double, while e^t and e^-t times them are not.
 
-        Between t and t + x the likelihood ratio is at least e^t and beyond at least e^(t+x), so
-        P[l > t] <= e^-t (Q[l > t] - (1 - e^-x) Q[l > t+x]); Q[l <= t] likewise. Taken as zero they would make delta too large.
+        With l = l_i on the line and u = t - l_i across it, e^t P[l > t] = sum_i q_i e^u P[across > u]: no factor exceeds 1,
+        and what lies outside of the nodes is at most their Q. Taken as zero they would make delta too large.
         """
-        kept = -np.expm1(-_NEXT)
-        for small, large, sign in ((0, 2, 1.0), (3, 1, -1.0)):
-            lost = (logs[small] < _LEAST_LOG) & (logs[large] > _LEAST_LOG) & (np.abs(t) < _FARTHEST)
-            if not lost.any():
+        exact = gaussian_pair(self.across.dof, 0.0, log_scale=self.across.log_scale)
+        for small, weights, sign in ((0, self.q, 1.0), (3, self.p, -1.0)):
+            far = (sign * t > _HIGH) & (np.abs(t) < _FARTHEST)
+            if not far.any():
                 continue
-            at = t[lost]
-            far = self.across.probabilities((at + sign * _NEXT)[None, :] - self.losses[:, None])[large]
-            beyond = (self.q if large == 2 else self.p) @ far
+            u = t[far] - self.losses[:, None]
+            factor = np.minimum(sign * u + exact.tails(u)[small], 0.0)
             with np.errstate(divide="ignore"):
-                bound = -sign * at + np.log(np.maximum(np.exp(logs[large, lost]) - kept * beyond, 0.0))
-            # on the other side of zero the ratio says nothing, and what is too small stays at most that
-            logs[small, lost] = np.minimum(bound, _LEAST_LOG)
+                total = np.log(weights @ np.exp(factor))
+            logs[small, far] = total - sign * t[far] + _ULPS * np.abs(t[far])
 
 
 @final
