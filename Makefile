@@ -5,27 +5,37 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 OUT ?= out
 
-.PHONY: demo test test-all bench lint clean
+.PHONY: demo test test-all bench docs browser lint clean
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group dev --editable '.[plots,audit,distributed]'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group dev --editable '.[plots,audit,distributed,explore]'
 	@touch $(STAMP)
 
 demo: $(STAMP)
 	@mkdir -p $(OUT)
 	$(BIN)/noisymean demo --out $(OUT)
 
-test: $(STAMP) lint
+test: $(STAMP) lint browser
 	$(BIN)/python -m pytest -n 2 -m "not slow"
 
-test-all: $(STAMP) lint
+test-all: $(STAMP) lint browser
 	$(BIN)/python -m pytest -n 2
 
 bench: $(STAMP)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group bench
 	$(BIN)/python -m benchmarks
+
+docs: $(STAMP)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group docs
+	$(BIN)/sphinx-build --fail-on-warning --builder html docs $(OUT)/docs
+
+# The pages are tested in a real browser; Debian's is taken where there is none.
+browser:
+	@command -v chromium >/dev/null || command -v google-chrome >/dev/null \
+	  || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium >/dev/null; } \
+	  || { echo "The tests open pages in Chromium: install it, e.g. sudo apt-get install chromium, and run make again."; exit 1; }
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
