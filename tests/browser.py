@@ -47,9 +47,7 @@ def executable() -> str:
 
 
 @contextmanager
-def browser_page(
-    *, width: int = 1200, height: int = 900, scheme: Literal["light", "dark"] = "light"
-) -> Iterator[Seen]:
+def browser_page(*, width: int = 1200, height: int = 900, scheme: Literal["light", "dark"] = "light") -> Iterator[Seen]:
     """An empty page of a fresh profile."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=executable(), args=_ARGUMENTS)
