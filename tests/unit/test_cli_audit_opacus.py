@@ -52,6 +52,7 @@ def test_a_method_on_real_images(capsys: pytest.CaptureFixture[str]) -> None:
         (["dpsur", "--denominator", "none", "--data-dir", FIXTURES], "one of paper, code"),
         (["dp-feta", "--loss-reduction", "median", "--data-dir", FIXTURES], "one of mean, sum"),
         (["dp-feta", "--images", "cats"], "cats"),
+        (["dp-feta", "--device", "gpu"], "one of auto, cpu, cuda"),
     ],
 )
 def test_bad_input_is_one_line(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:

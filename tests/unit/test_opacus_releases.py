@@ -19,6 +19,7 @@ import pytest
 pytest.importorskip("torch", reason="needs torch: pip install 'noisymean[audit]'")
 
 from noisymean.errors import InvalidInput
+from noisymean.targets import device
 from noisymean.targets.opacus_releases import client, install, wire
 from noisymean.targets.opacus_releases.client import Session, WorkerFault
 from noisymean.targets.opacus_releases.releases import VERSIONS, Clipping, Era, GradSample, Release
@@ -322,3 +323,55 @@ def test_an_index_out_of_reach_is_one_line_and_leaves_nothing(tmp_path: Path, mo
         install.installed(Release("0.13.0"))
     assert "\n" not in str(fault.value)
     assert [path.name for path in (tmp_path / "opacus").iterdir()] == [".0.13.0.lock"]
+
+
+class TestDevice:
+    """There is no accelerator to count on here: torch's `meta` device refuses, as one does, to mix with the processor's memory."""
+
+    @pytest.mark.parametrize("sampling", [AtRate(RATE), ThroughLoader(2)])
+    @pytest.mark.parametrize(
+        ("source", "mode"),
+        [(Rows(N + 1), Mode.REPLAY), (Rows(N + 1), Mode.FULL), (Structured(30, 0.0, 1.0), Mode.REPLAY)],
+    )
+    # what Opacus and torch remark on every run
+    @pytest.mark.filterwarnings("ignore")
+    def test_everything_is_on_the_device(self, sampling: object, source: object, mode: Mode) -> None:
+        import torch
+
+        from noisymean.targets.opacus_releases.worker import Server
+
+        setup = Setup(
+            release=install.installed_version(),
+            dataset_size=N,
+            source=source,
+            sampling=sampling,
+            noise_multiplier=1.0,
+            max_grad_norm=1.0,
+            mode=mode,
+            device="meta",
+        )
+
+        class Lent:
+            def borrow(self, array: np.ndarray) -> np.ndarray:
+                return array
+
+        records = [np.eye(N + 1, dtype=np.float32)] if isinstance(source, Rows) else []
+        server = Server({"setup": setup.to_json(), "arrays": records, "threads": 1}, Lent())
+        sink = torch.empty(8, source.dimension, device="meta")
+        for neighbour in Neighbour:
+            driver = server._driver(neighbour.value)
+            driver.run(1, sink)
+            assert driver.recorder.taken == len(sink)
+            assert {parameter.grad.device.type for parameter in driver.parameters} == {"meta"}
+
+    def test_auto_without_an_accelerator(self) -> None:
+        import torch
+
+        assert device.resolved("auto") == ("cuda" if torch.cuda.is_available() else "cpu")
+
+    def test_one_line_where_there_is_none(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(device, "_has_accelerator", lambda: False)
+        with pytest.raises(InvalidInput, match=r"device='cuda'.*torch sees no accelerator"):
+            device.resolved("cuda")
+        with pytest.raises(InvalidInput, match="one of auto, cpu, cuda"):
+            device.resolved("gpu")

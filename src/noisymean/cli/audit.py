@@ -59,6 +59,9 @@ def command(
     denominator: Annotated[
         str, _option("--denominator", "NAME", "For dpsur: paper (the batch) or code (another batch).")
     ] = "paper",
+    device: Annotated[
+        str, _option("--device", "NAME", "For Opacus: auto (an accelerator if there is one), cpu or cuda.")
+    ] = "auto",
     trials: Annotated[str, _option("--trials", "COUNT", "Runs in all, half on each dataset.")] = "10000",
     confidence: Annotated[str, _option("--confidence", "P", "That all printed limits hold together.")] = "0.95",
     delta: Annotated[str, _option("--delta", "d", "The delta at which epsilon is wanted.")] = "1e-5",
@@ -118,6 +121,7 @@ def command(
             poisson=poisson,
             mode=mode,
             denominator=denominator,
+            device=device,
         )
         what = target_of(target, typed)
         return what, _distinguisher(distinguisher_name, test, what), typed

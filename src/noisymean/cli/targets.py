@@ -45,6 +45,7 @@ class Typed:
     poisson: bool = True
     mode: str = "replay"
     denominator: str = "paper"
+    device: str = "auto"
 
 
 def _synthetic(typed: Typed) -> Target:
@@ -117,6 +118,7 @@ def _opacus(text: str, typed: Typed) -> Target:
         mode=_choice("mode", typed.mode, Mode),
         reduction=_choice("loss_reduction", typed.loss_reduction, Reduction),
         poisson=typed.poisson,
+        device=typed.device,
         steps=1 if typed.steps is None else values.whole("steps", typed.steps),
     )
 
@@ -154,6 +156,7 @@ def _method(text: str, typed: Typed) -> Target:
         reduction=_choice("loss_reduction", typed.loss_reduction, Reduction),
         poisson=typed.poisson,
         data_dir=typed.data_dir,
+        device=typed.device,
     )
 
 

@@ -16,6 +16,7 @@ from typing import final
 
 from noisymean.errors import InvalidInput
 from noisymean.targets.data import named
+from noisymean.targets.device import AUTO
 from noisymean.targets.dpsur import Denominator, Dpsur, Selection
 from noisymean.targets.opacus import OpacusTarget, Photographs
 from noisymean.targets.opacus_releases.setup import AtRate, Mode, Reduction
@@ -78,6 +79,7 @@ def opacus_method(
     draws: int = 1,
     seed: int = 0,
     data_dir: str | None = None,
+    device: str = AUTO,
 ) -> OpacusTarget:
     """A method built on Opacus, at the release the paper audited unless another is given; the rate follows the release."""
     method = method_named(name)
@@ -96,6 +98,7 @@ def opacus_method(
         reduction=reduction,
         poisson=poisson,
         label=method.title,
+        device=device,
     )
 
 

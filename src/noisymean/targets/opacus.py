@@ -28,6 +28,7 @@ from noisymean.mechanisms import ASGM, EASGM, FEASGM, LEAST_NOISE, SGM, Mechanis
 from noisymean.numerics.logs import Array
 from noisymean.targets import data
 from noisymean.targets.claims import claimed_curve
+from noisymean.targets.device import AUTO, resolved
 from noisymean.targets.model_sizes import parameters_of
 from noisymean.targets.opacus_releases.client import Session
 from noisymean.targets.opacus_releases.install import installed_version
@@ -124,8 +125,10 @@ class OpacusTarget:
     adaptive: Adaptive = _ADAPTIVE
     steps: int = 1
     label: str = ""
+    device: str = AUTO
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "device", resolved(self.device))
         check_number("noise_multiplier", self.noise_multiplier, least=LEAST_NOISE, most=1e9)
         check_number("max_grad_norm", self.max_grad_norm, above=0.0, most=1e9)
         if isinstance(self.steps, bool) or not isinstance(self.steps, int) or not 1 <= self.steps <= MOST_STEPS:
@@ -363,6 +366,7 @@ class OpacusTarget:
             clipping=self.clipping,
             grad_sample=self.grad_sample,
             adaptive=self.adaptive,
+            device=self.device,
         )
 
     def _arrays(self) -> list[NDArray[Any]]:

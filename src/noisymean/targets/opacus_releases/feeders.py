@@ -35,7 +35,7 @@ class Feeder(ABC):
         else:
             count = 0 if self.steps_on_empty else 1
             for parameter in self.parameters:
-                give(parameter, torch.zeros(count, *parameter.shape))
+                give(parameter, torch.zeros(count, *parameter.shape, device=parameter.device))
 
     @abstractmethod
     def fill(self, indices: Sequence[int]) -> None:
@@ -99,19 +99,22 @@ class StructuredRows(Feeder):
         super().__init__(parameters, steps_on_empty)
         (self.parameter,) = parameters
         self.newest, self.shared, self.new = newest, shared, new
-        self.buffer = torch.zeros(0, *self.parameter.shape)
+        self.buffer = self._zeros(0)
 
     def fill(self, indices: Sequence[int]) -> None:
         """A view of as many rows as there are records; the newest record is the last of its batch."""
         count = len(indices)
         if count > len(self.buffer):
-            self.buffer = torch.zeros(count + count // 4, *self.parameter.shape)
+            self.buffer = self._zeros(count + count // 4)
             self.buffer.flatten(1)[:, 0] = self.shared
         rows = self.buffer[:count]
         rows.flatten(1)[:, 0] = self.shared
         if indices[-1] == self.newest:
             rows[-1].view(-1)[0] = self.new
         give(self.parameter, rows.view_as(rows))
+
+    def _zeros(self, count: int) -> Tensor:
+        return torch.zeros(count, *self.parameter.shape, device=self.parameter.device)
 
 
 @final

@@ -130,6 +130,7 @@ class Setup:
     adaptive: Adaptive = Adaptive()
     empty: Empty = Empty.PADDED
     declared: int | None = None
+    device: str = "cpu"
 
     def to_json(self) -> dict[str, Any]:
         """Plain values; the rate as a fraction in writing."""

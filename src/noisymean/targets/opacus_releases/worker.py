@@ -79,7 +79,7 @@ class Server:
                 return {"dimension": count, "shims": self.shims, "where": self.where}
             case "gradients":
                 into = self.borrower.borrow(request["into"])
-                into[...] = self._clipped().numpy()
+                into[...] = self._clipped().cpu().numpy()
                 return {}
             case "release":
                 sink = torch.from_numpy(self.borrower.borrow(request["into"]))
@@ -96,10 +96,10 @@ class Server:
 
         source = self.setup.source
         if isinstance(source, Network):
-            return model_named(source.model).build(source.seed)
+            return model_named(source.model).build(source.seed).to(self.setup.device)
         layer = nn.Linear(source.dimension, 1, bias=False)
         nn.init.zeros_(layer.weight)
-        return layer
+        return layer.to(self.setup.device)
 
     @cached_property
     def _task(self) -> Any:
@@ -122,8 +122,9 @@ class Server:
         if isinstance(source, Network):
             pixels, labels = self.arrays
             dataset = named("mnist" if pixels.shape[-1] == 1 else "cifar10")
-            return self._task.records(Images(dataset, pixels, labels), source.draws_seed)
-        return (torch.from_numpy(self.arrays[0]).to(torch.float32),)
+            made = self._task.records(Images(dataset, pixels, labels), source.draws_seed)
+            return tuple(part.to(self.setup.device) for part in made)
+        return (torch.from_numpy(self.arrays[0]).to(self.setup.device, torch.float32),)
 
     @cached_property
     def _gradients(self) -> Any:
