@@ -1,0 +1,152 @@
+"""From templates to one page.
+
+Escaping is always on and a name that a template misses is an error. Figures travel as JSON in which `<` is written as an
+escape, so that no text in them can end the element. Beside that, the page's own policy lets only the scripts run whose hashes it names:
+markup that got in by a mistake of ours would still be dead.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import importlib.util
+import json
+import os
+import sys
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from functools import lru_cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, final
+
+from noisymean import __version__
+from noisymean.errors import MissingDependency
+from noisymean.report.page.palette import exchange, variables
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+    from plotly.graph_objects import Figure
+
+# How a figure looks in the page; user text is escaped before it can spell this.
+_FIGURE = '<figure class="plot"'
+_PACKAGES = ("jinja2", "plotly")
+
+
+@final
+@dataclass(frozen=True)
+class Block:
+    """Finished markup: templates print it as it is."""
+
+    markup: str
+
+    def __html__(self) -> str:
+        """What markupsafe asks for."""
+        return self.markup
+
+
+def need(*packages: str) -> None:
+    """Complain at once, not after the computation, when a page cannot be made; default: all that pages may use."""
+    for name in packages or _PACKAGES:
+        if importlib.util.find_spec(name) is None:
+            raise MissingDependency(name, "report")
+
+
+def render(
+    template: str, *, title: str, subtitle: str = "", command: str = "", date: str | None = None, **context: Any
+) -> str:
+    """The page of a template that extends base.html; everything else in `context` is the template's own."""
+    need("jinja2")
+    return (
+        environment()
+        .get_template(template)
+        .render(
+            title=title,
+            subtitle=subtitle,
+            command=command,
+            date=today() if date is None else date,
+            version=__version__,
+            python=".".join(str(part) for part in sys.version_info[:3]),
+            **context,
+        )
+    )
+
+
+@lru_cache(maxsize=1)
+def environment() -> Environment:
+    """The templates of this package: autoescape for all of them, whatever they are called."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    made = Environment(
+        loader=PackageLoader("noisymean.report.page"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    made.globals.update(
+        light=variables(dark=False), dark=variables(dark=True), has_plots=_has_plots, scripts=_scripts, policy=_policy
+    )
+    return made
+
+
+def figure_block(figure: Figure, *, name: str, caption: str, height: str = "26rem") -> Block:
+    """A plotly figure in the page. `name` is its id in the page, `caption` says in words what is to be seen."""
+    from markupsafe import escape
+
+    data = _harmless(figure.to_json())
+    return Block(
+        f'{_FIGURE} id="{escape(name)}"><div class="plot-area" style="height:{escape(height)}" role="img"'
+        f' aria-label="{escape(caption)}"></div><script type="application/json">{data}</script>'
+        f"<figcaption>{escape(caption)}</figcaption></figure>"
+    )
+
+
+def picture_block(content: bytes, *, caption: str, kind: str = "image/png") -> Block:
+    """A picture in the page, inside the file."""
+    from markupsafe import escape
+
+    data = base64.b64encode(content).decode("ascii")
+    return Block(
+        f'<figure><img src="data:{escape(kind)};base64,{data}" alt="{escape(caption)}">'
+        f"<figcaption>{escape(caption)}</figcaption></figure>"
+    )
+
+
+def today() -> str:
+    """The date on the page, UTC; SOURCE_DATE_EPOCH fixes it where files are to be the same on every run."""
+    fixed = os.environ.get("SOURCE_DATE_EPOCH", "")
+    moment = datetime.fromtimestamp(int(fixed), timezone.utc) if fixed.isdigit() else datetime.now(timezone.utc)
+    return moment.strftime("%Y-%m-%d %H:%M UTC")
+
+
+def _harmless(data: str) -> str:
+    """JSON that cannot end a script element or start a comment; `<` and the others occur inside strings only."""
+    for character in "<>&\u2028\u2029":
+        data = data.replace(character, f"\\u{ord(character):04x}")
+    return data
+
+
+def _has_plots(body: str) -> bool:
+    return _FIGURE in body
+
+
+@lru_cache(maxsize=1)
+def _scripts() -> tuple[Block, ...]:
+    """Plotly, once, and what draws the figures with it."""
+    from plotly.offline import get_plotlyjs
+
+    source = files(__package__).joinpath("templates", "plots.js").read_text(encoding="utf-8")
+    ours = source.replace("PALETTE", _harmless(json.dumps(exchange())))
+    # a browser hashes a script after it has normalised its line ends
+    return tuple(Block(text.replace("\r\n", "\n").replace("\r", "\n")) for text in (get_plotlyjs(), ours))
+
+
+def _policy(plots: bool) -> str:
+    """Nothing from elsewhere, and no script but ours."""
+    digests = [hashlib.sha256(one.markup.encode("utf-8")).digest() for one in _scripts()] if plots else []
+    allowed = " ".join(f"'sha256-{base64.b64encode(one).decode('ascii')}'" for one in digests) or "'none'"
+    return (
+        f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; img-src data: blob:;"
+        " base-uri 'none'; form-action 'none'"
+    )
