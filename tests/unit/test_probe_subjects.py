@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -130,6 +131,48 @@ def test_a_function_that_raises_or_lacks_its_keywords() -> None:
         probe(lambda gradients, generator: gradients[0], seed=0)
     with pytest.raises(InvalidInput, match="target='3'"):
         probe("3", seed=0)
+
+
+LOUD = {"noise_multiplier": 3.0, "max_grad_norm": 0.5}
+
+
+@pytest.mark.parametrize(
+    ("kind", "divisor"),
+    [
+        (Kind.ASGM, lambda size, count, rate: max(size, 1)),
+        (Kind.EASGM, lambda size, count, rate: count * rate),
+        (Kind.FEASGM, lambda size, count, rate: max(math.floor(count * rate + 1e-9), 1)),
+        (Kind.SGM, lambda size, count, rate: 7.0),
+    ],
+)
+@pytest.mark.parametrize("scale", [1.0, 0.5])
+def test_noise_that_cannot_be_turned_down(kind: Kind, divisor: Any, scale: float) -> None:
+    """Three deviations of noise on every coordinate: seen only because the same noise is taken out again."""
+
+    def loud(gradients, generator, *, sample_rate):  # type: ignore[no-untyped-def]
+        batch = batch_of(gradients, generator, sample_rate, 0.5)
+        total = batch.sum(0) + noise(generator, gradients.shape[1], scale * 3.0 * 0.5)
+        return total / divisor(len(batch), len(gradients), sample_rate)
+
+    finding = probe(loud, seed=0, **LOUD)
+    assert finding.kind is (kind if scale == 1.0 else Kind.UNKNOWN)
+    assert finding.noise.scale == pytest.approx(scale, rel=0.03)
+    assert finding.clipping.bound == pytest.approx(1.0, rel=1e-4)
+
+
+def test_noise_from_elsewhere_is_said() -> None:
+    elsewhere = np.random.default_rng(5)
+
+    def stray(gradients, generator, *, sample_rate):  # type: ignore[no-untyped-def]
+        batch = batch_of(gradients, generator, sample_rate, 0.5)
+        return (batch.sum(0) + noise(elsewhere, gradients.shape[1], 1.5)) / max(len(batch), 1)
+
+    with pytest.raises(Raised, match="does not come from its generator alone"):
+        probe(stray, seed=0, **LOUD)
+    with pytest.raises(InvalidInput, match="it lacks noise_multiplier: tell the noise_multiplier it has built in"):
+        probe(stray, seed=0)
+    with pytest.raises(InvalidInput, match=r"noise_multiplier=-1\.0: must be > 0"):
+        probe(stray, seed=0, noise_multiplier=-1.0)
 
 
 def test_a_finding_survives_json() -> None:

@@ -21,10 +21,11 @@ from noisymean.cli.output import console, emit_json, error_console, say
 from noisymean.cli.wants import Missing
 from noisymean.errors import InvalidInput, Undefined
 from noisymean.mechanisms import exact_rate
-from noisymean.probe.entry import named
+from noisymean.probe.entry import BuiltIn, named
 from noisymean.probe.finding import Finding
 from noisymean.probe.prober import Progress, probe_subject
 from noisymean.probe.subject import Knob, Setting, Subject
+from noisymean.probe.subjects.callables import FunctionOfGradients
 from noisymean.probe.subjects.releases import OpacusRelease, with_options
 
 # Larger datasets are not run, only computed: 20,000 records are 80 MB of gradients.
@@ -57,7 +58,13 @@ def command(
     sample_rate: options.SampleRate = None,
     batch_size: options.BatchSize = None,
     noise_multiplier: Annotated[
-        str | None, typer.Option("--noise-multiplier", metavar="s", help="To account for a run of yours.")
+        str | None,
+        typer.Option(
+            "--noise-multiplier", metavar="s", help="To account for a run of yours; of FILE.py:NAME, if built in."
+        ),
+    ] = None,
+    max_grad_norm: Annotated[
+        str | None, typer.Option("--max-grad-norm", metavar="C", help="Of FILE.py:NAME, if built in.")
     ] = None,
     steps: options.Steps = None,
     epochs: options.Epochs = None,
@@ -75,14 +82,16 @@ def command(
       noisymean probe opacus==0.15.0 --no-poisson
       noisymean probe opacus --dataset-size 12544 --batch-size 256
     """
-    subject = named(target)
+    subject = named(target, _built_in(target, noise_multiplier, max_grad_norm))
     wanted = (loss_reduction, poisson, clipping, grad_sample_mode)
     if isinstance(subject, OpacusRelease):
         subject = with_options(subject, *wanted)
     elif wanted != ("mean", True, "flat", "hooks"):
         raise InvalidInput("target", target, "opacus or opacus==X for these options")
     also = _also(subject, dataset_size, sample_rate, batch_size)
-    asked = noise_multiplier is not None or delta is not None
+    # noise that is built in is told for the probe's own sake
+    loud = isinstance(subject, FunctionOfGradients) and subject.is_loud
+    asked = delta is not None or (noise_multiplier is not None and not loud)
     if asked:
         for name, value in (
             ("dataset_size", dataset_size), ("dimension", dimension), ("noise_multiplier", noise_multiplier), ("delta", delta),
@@ -103,6 +112,18 @@ def command(
         emit_json(_json(found, answer, refusal))
     else:
         _print(found, answer, refusal)
+
+
+def _built_in(target: str, noise: str | None, bound: str | None) -> BuiltIn:
+    """What a function of the user's may have built in."""
+    if ".py:" not in target:
+        if bound is not None:
+            raise InvalidInput("max_grad_norm", bound, "given for FILE.py:NAME only", "drop --max-grad-norm")
+        return BuiltIn()
+    return BuiltIn(
+        None if noise is None else values.number("noise_multiplier", noise),
+        None if bound is None else values.number("max_grad_norm", bound),
+    )
 
 
 def _also(subject: Subject, size: str | None, rate: str | None, batch: str | None) -> tuple[Setting, ...]:

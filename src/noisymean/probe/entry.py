@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import inspect
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, final
 
 from noisymean.errors import InvalidInput
 from noisymean.probe.finding import KINDS, Finding
@@ -18,12 +19,20 @@ from noisymean.targets.opacus import release_named
 _ALLOWED = f"opacus, opacus==X, {', '.join(METHODS)}, synthetic or FILE.py:NAME"
 
 
-def probe(target: Any, *, seed: int, also: tuple[Setting, ...] = (), rounds: int = ROUNDS) -> Finding:
+def probe(
+    target: Any,
+    *,
+    seed: int,
+    also: tuple[Setting, ...] = (),
+    rounds: int = ROUNDS,
+    noise_multiplier: float | None = None,
+    max_grad_norm: float | None = None,
+) -> Finding:
     """Which denominator `target` really uses, with the evidence.
 
     `target` is a name (`"opacus==0.15.0"`, `"dpsur"`, `"mine.py:release"`), an Opacus engine or optimizer, a function
     `build(dataset_size, sample_rate)` that gives an optimizer, or a function of gradients (`subjects.callables`).
-    `also` are further settings to run it at.
+    `also` are further settings to run it at; `noise_multiplier` and `max_grad_norm` are those that a function has built in.
 
     >>> import numpy as np
     >>> def batch_mean(gradients, generator, *, sample_rate, noise_multiplier, max_grad_norm):
@@ -35,13 +44,26 @@ def probe(target: Any, *, seed: int, also: tuple[Setting, ...] = (), rounds: int
     >>> probe(batch_mean, seed=0).kind.value
     'asgm'
     """
-    return probe_subject(subject_of(target), seed=seed, also=also, rounds=rounds)
+    subject = subject_of(target, BuiltIn(noise_multiplier, max_grad_norm))
+    return probe_subject(subject, seed=seed, also=also, rounds=rounds)
 
 
-def subject_of(target: Any) -> Subject:
+@final
+@dataclass(frozen=True)
+class BuiltIn:
+    """What a function has built in instead of taking it as a keyword."""
+
+    noise_multiplier: float | None = None
+    max_grad_norm: float | None = None
+
+
+_NOTHING = BuiltIn()
+
+
+def subject_of(target: Any, built_in: BuiltIn = _NOTHING) -> Subject:
     """The subject that a name, an object or a function stands for."""
     if isinstance(target, str):
-        return named(target)
+        return named(target, built_in)
     from noisymean.probe.subjects import callables, optimizers
 
     if optimizers.is_engine(target):
@@ -55,7 +77,7 @@ def subject_of(target: Any) -> Subject:
         raise InvalidInput("target", type(target).__name__, f"{_ALLOWED}, an optimizer, an engine or a function")
     if _takes(target, "dataset_size", "sample_rate"):
         return optimizers.BuiltOptimizer(target, label=getattr(target, "__name__", "build"))
-    return callables.FunctionOfGradients(target)
+    return callables.FunctionOfGradients(target, "", built_in.noise_multiplier, built_in.max_grad_norm)
 
 
 def _takes(function: Any, *names: str) -> bool:
@@ -65,7 +87,7 @@ def _takes(function: Any, *names: str) -> bool:
         return False
 
 
-def named(text: str) -> Subject:
+def named(text: str, built_in: BuiltIn = _NOTHING) -> Subject:
     """opacus, opacus==X, a method, synthetic (EASGM), synthetic:KIND or FILE.py:NAME."""
     from noisymean.probe.subjects import callables, formulas, releases
 
@@ -85,5 +107,7 @@ def named(text: str) -> Subject:
     if colon and name.endswith(".py") and rest.isidentifier():
         if not Path(name).is_file():
             raise InvalidInput("target", text, "a function in an existing file", f"there is no file {name}")
-        return callables.in_file(Path(name), rest)
+        return callables.in_file(
+            Path(name), rest, noise_multiplier=built_in.noise_multiplier, max_grad_norm=built_in.max_grad_norm
+        )
     raise InvalidInput("target", text, _ALLOWED, "e.g. noisymean probe opacus==0.15.0")

@@ -4,8 +4,13 @@ r"""A function of gradients, to be probed:
 
 It gets the gradients of N records (a row of n numbers each, not clipped), runs one round of its mechanism on them, and takes
 all its randomness from `generator`. Of the keywords it takes those that it has: `batch_size` instead of `sample_rate` if its rate
-follows from a batch size. Without `noise_multiplier` and `max_grad_norm` there is nothing to measure its noise and its clipping
-against, so both are asked for.
+follows from a batch size.
+
+Noise or a bound that is built in has to be told (`noise_multiplier`, `max_grad_norm`), because there is nothing else to measure
+against. Noise that cannot be turned down is taken out instead: the same state of the generator means the same batch and the same
+noise, so a release of the designed gradients minus one of the same gradients scaled to almost nothing is the part of the
+gradients alone, and the second is the noise alone. Added up again with the noise scaled down they are what a quiet release
+would have been. Where a coordinate that no gradient has does not cancel, the function draws from elsewhere, and that is said.
 """
 
 from __future__ import annotations
@@ -13,6 +18,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, final
 
@@ -20,11 +26,25 @@ import numpy as np
 
 from noisymean.errors import InvalidInput
 from noisymean.numerics.logs import Array
+from noisymean.probe.records import SPARE
 from noisymean.probe.subject import Adaptation, Knob, Raised, Run
 from noisymean.targets.callable_ import loaded
 
+# Gradients of almost nothing instead of zero: a function may divide by their length.
+_FAINT = 1e-12
+# What cancels is this small next to the noise.
+_CANCELLED = 1e-9
 Release = Callable[..., Any]
 SIGNATURE = "release(gradients, generator, *, sample_rate, noise_multiplier, max_grad_norm)"
+
+
+def keywords(release: Release) -> set[str]:
+    """What it can be told by name."""
+    try:
+        parameters = inspect.signature(release).parameters.values()
+    except (TypeError, ValueError):
+        return set()
+    return {one.name for one in parameters if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)}
 
 
 @final
@@ -34,14 +54,32 @@ class FunctionOfGradients:
 
     release: Release
     label: str = ""
+    # what is built in; not looked at where it is a keyword
+    noise_multiplier: float | None = None
+    max_grad_norm: float | None = None
 
     def __post_init__(self) -> None:
         taken = self._keywords
-        missing = [name for name in ("noise_multiplier", "max_grad_norm") if name not in taken]
         if "sample_rate" not in taken and "batch_size" not in taken:
-            missing.insert(0, "sample_rate (or batch_size)")
-        if missing:
-            raise InvalidInput("target", self.name, f"a function like {SIGNATURE}", f"it lacks {', '.join(missing)}")
+            raise InvalidInput(
+                "target", self.name, f"a function like {SIGNATURE}", "it lacks sample_rate (or batch_size)"
+            )
+        for name in ("noise_multiplier", "max_grad_norm"):
+            built_in = getattr(self, name)
+            if built_in is not None and not 0.0 < built_in < float("inf"):
+                raise InvalidInput(name, built_in, "> 0")
+            if name not in taken and built_in is None:
+                raise InvalidInput(
+                    "target",
+                    self.name,
+                    f"a function like {SIGNATURE}",
+                    f"it lacks {name}: tell the {name} it has built in",
+                )
+
+    @property
+    def is_loud(self) -> bool:
+        """Whether its noise cannot be turned down."""
+        return "noise_multiplier" not in self._keywords
 
     @property
     def name(self) -> str:
@@ -58,26 +96,42 @@ class FunctionOfGradients:
         """None."""
         return None
 
-    @property
+    @cached_property
     def _keywords(self) -> set[str]:
-        try:
-            parameters = inspect.signature(self.release).parameters.values()
-        except (TypeError, ValueError):
-            return set()
-        return {one.name for one in parameters if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)}
+        return keywords(self.release)
 
     def run(self, run: Run) -> Array:
         """Round after round from one generator."""
         generator = np.random.default_rng(run.seed)
-        options: dict[str, Any] = {"noise_multiplier": run.noise_multiplier, "max_grad_norm": run.max_grad_norm}
+        taken = self._keywords
+        asked = {"noise_multiplier": run.noise_multiplier, "max_grad_norm": run.max_grad_norm}
+        options: dict[str, Any] = {name: value for name, value in asked.items() if name in taken}
+        unit = run.max_grad_norm if "max_grad_norm" in taken else float(self.max_grad_norm or 1.0)
+        # in units of its own bound
+        gradients = run.gradients * (unit / run.max_grad_norm)
         if self.knob is Knob.RATE:
             options["sample_rate"] = float(run.setting.rate or 1)
         else:
             options["batch_size"] = run.setting.batch_size
         rows = np.empty((run.rounds, run.gradients.shape[1]))
         for row in rows:
-            row[...] = self._once(run.gradients, generator, options)
-        return rows
+            row[...] = self._round(gradients, generator, options, run.noise_multiplier)
+        return rows * (run.max_grad_norm / unit)
+
+    def _round(
+        self, gradients: Array, generator: np.random.Generator, options: dict[str, Any], noise_multiplier: float
+    ) -> Array:
+        if not self.is_loud or self.noise_multiplier is None:
+            return self._once(gradients, generator, options)
+        before = generator.bit_generator.state
+        loud = self._once(gradients, generator, options)
+        generator.bit_generator.state = before
+        noise = self._once(_FAINT * gradients, generator, options)
+        signal = loud - noise
+        # not finite is a finding too
+        if np.isfinite(signal).all() and np.abs(signal[-SPARE:]).max() > _CANCELLED * np.abs(noise).max():
+            raise Raised("noise that does not come from its generator alone: the same state gave other noise")
+        return signal + noise * (noise_multiplier / self.noise_multiplier)
 
     def _once(self, gradients: Array, generator: np.random.Generator, options: dict[str, Any]) -> Array:
         try:
@@ -90,6 +144,8 @@ class FunctionOfGradients:
         return found
 
 
-def in_file(file: Path, attribute: str) -> FunctionOfGradients:
+def in_file(
+    file: Path, attribute: str, *, noise_multiplier: float | None = None, max_grad_norm: float | None = None
+) -> FunctionOfGradients:
     """NAME of FILE.py; the file is executed as a module of this process, as it would be by its owner."""
-    return FunctionOfGradients(loaded(file, attribute), f"{file.name}:{attribute}")
+    return FunctionOfGradients(loaded(file, attribute), f"{file.name}:{attribute}", noise_multiplier, max_grad_norm)
