@@ -76,12 +76,12 @@ def command(
         raise InvalidInput("plot", plot, "used with --delta", "epsilon is drawn against steps at a fixed delta")
     answer = compute(what, steps=count, delta=at, epsilon=budget, adjacency=options.adjacency_of(adjacency))
     peers = reported(what, steps=count, delta=at) if others and at is not None else {}
-    elsewhere = _elsewhere(what, answer, count)
+    elsewhere = elsewhere_of(what, answer, count)
     if target is not None and at is not None:
         write_plot("plot", _figure(what, count, at), target)
         note(f"plot written to {target}")
     if json:
-        emit_json(record(answer, elsewhere, peers))
+        emit_json(record(answer, elsewhere, peers, adjacency))
     else:
         _print(answer, elsewhere, peers)
 
@@ -102,7 +102,7 @@ def steps_of(mechanism: Mechanism, steps: str | None, epochs: str | None) -> int
     return math.ceil(number / float(mechanism.rate))
 
 
-def _elsewhere(mechanism: Mechanism, answer: Account, steps: int) -> tuple[int, Account] | None:
+def elsewhere_of(mechanism: Mechanism, answer: Account, steps: int) -> tuple[int, Account] | None:
     """FEASGM where the floor stays, the loader always: the answer for another N, because a guarantee is for every dataset."""
     other: int | None = None
     if isinstance(mechanism, FEASGM) and mechanism.floors[0] == mechanism.floors[1]:
@@ -126,7 +126,12 @@ def _figure(mechanism: Mechanism, steps: int, delta: float) -> Figure:
     return run_plots.run_figure(mechanism, grown, run_curves(mechanism, plots.ALPHA, steps=steps), delta=delta)
 
 
-def record(answer: Account, elsewhere: tuple[int, Account] | None, peers: dict[str, float]) -> dict[str, object]:
+def record(
+    answer: Account,
+    elsewhere: tuple[int, Account] | None,
+    peers: dict[str, float],
+    adjacency: str = Adjacency.ADD_REMOVE.value,
+) -> dict[str, object]:
     """The object of `--json`: the contract's keys, then ours."""
     asked = "delta" if answer.asked_delta else "epsilon"
     return {
@@ -149,6 +154,7 @@ def record(answer: Account, elsewhere: tuple[int, Account] | None, peers: dict[s
             "verdict": elsewhere[1].verdict,
         },
         "settings": settings(answer.mechanism),
+        "adjacency": adjacency,
         "version": __version__,
     }
 

@@ -9,7 +9,7 @@ from noisymean import __version__
 from noisymean.audit import Audit
 from noisymean.audit.estimate import lower_hull
 from noisymean.cli.output import console, finite, listed, say
-from noisymean.tradeoff import TradeOff
+from noisymean.tradeoff import EpsilonDelta, TradeOff
 
 
 def record(result: Audit) -> dict[str, object]:
@@ -41,6 +41,8 @@ def record(result: Audit) -> dict[str, object]:
             "method": truth.method,
             "standard_error": truth.standard_error,
         },
+        # a claim that was typed instead of the target's own
+        "claim_options": {"epsilon": claim.eps, "delta": claim.dlt} if isinstance(claim, EpsilonDelta) else None,
         "verdict": None if result.verdict is None else result.verdict.word,
         "seconds": result.seconds,
         "reason": None if result.verdict is None else result.verdict.reason,

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -18,12 +15,14 @@ from rich.table import Table
 from noisymean import __version__
 from noisymean.cli import options, values
 from noisymean.cli.output import console, emit_json, error_console, note, say
+from noisymean.cli.pages import page_file, write_page
 from noisymean.errors import InvalidInput
 from noisymean.probe.code_audit import MEAN, NO_POISSON, SUM, Audited, Progress, audit_opacus, record, versions_of
 from noisymean.probe.conclusions import dividing, poisson_words, read_kind
 from noisymean.probe.packages import source_of
 from noisymean.probe.reading import Origin, Role, Source, read_source, to_json
 from noisymean.report import code_audit_page
+from noisymean.report.page import need as need_pages
 
 OPACUS = "opacus"
 _ALL = "0.9.0..1.6.0"
@@ -62,12 +61,14 @@ def command(
         return
     chosen = versions_of(versions or _ALL)
     count = values.whole("jobs", jobs)
-    target = None if html is None else _page_file(html)
+    target = None if html is None else page_file("html", html)
+    if target is not None:
+        need_pages("jinja2")
     with _bar(len(chosen)) as progress:
         results = audit_opacus(chosen, jobs=min(max(count, 1), len(chosen)), fresh=fresh, progress=progress)
     if target is not None:
         shown = f"noisymean code-audit opacus --versions {versions or _ALL}"
-        _write(target, code_audit_page.page(results, command=shown, version=__version__))
+        write_page("html", target, code_audit_page.page(results, command=shown, version=__version__))
         note(f"page written to {target}")
     if json:
         emit_json({"package": OPACUS, "releases": [record(one) for one in results], "version": __version__})
@@ -85,30 +86,6 @@ def _bar(total: int) -> Iterator[Progress]:
     with Bar(*columns, console=out, transient=True) as bar:
         task = bar.add_task("releases", total=total)
         yield lambda one, done, total: bar.update(task, completed=done, description=f"after {one.version}")
-
-
-def _page_file(text: str) -> Path:
-    """Refused before anything is run if it could not be written."""
-    path = Path(text)
-    if path.suffix.lower() not in (".html", ".htm") or path.is_dir():
-        raise InvalidInput("html", text, "a file named *.html", "e.g. --html audit.html")
-    if not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
-        raise InvalidInput(
-            "html", text, "a file in an existing folder that can be written", f"create {path.parent} first"
-        )
-    return path
-
-
-def _write(path: Path, content: str) -> None:
-    """Whole or not there."""
-    with tempfile.NamedTemporaryFile("w", dir=path.parent, prefix=".writing-", encoding="utf-8", delete=False) as file:
-        file.write(content)
-    try:
-        Path(file.name).replace(path)
-        path.chmod(0o644)
-    except BaseException:
-        Path(file.name).unlink(missing_ok=True)
-        raise
 
 
 def _print(results: list[Audited]) -> None:

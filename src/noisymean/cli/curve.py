@@ -12,7 +12,7 @@ from noisymean.cli.mechanism import mechanism_of
 from noisymean.cli.output import console, emit_json, finite, listed, note, plot_file, say, shown, write_plot
 from noisymean.cli.verdict import Verdict, judge, remark
 from noisymean.errors import InvalidInput
-from noisymean.mechanisms import Mechanism
+from noisymean.mechanisms import Mechanism, OpacusLoader
 from noisymean.one_round import Curves
 from noisymean.one_round import curve as compute
 from noisymean.report import plots
@@ -112,6 +112,7 @@ def settings(mechanism: Mechanism) -> dict[str, object]:
         "sample_rate": mechanism.q,
         "sample_rate_exact": str(mechanism.rate),
         "noise_multiplier": mechanism.noise_multiplier,
+        **({"batch_size": mechanism.batch_size} if isinstance(mechanism, OpacusLoader) else {}),
     }
 
 

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, final
 
+import numpy as np
+from numpy.typing import ArrayLike
+
+from noisymean.numerics.logs import Array
 from noisymean.report.page.palette import colour
+from noisymean.run_curves import Growth, RunCurves
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -19,6 +26,7 @@ def styled(figure: Figure, *, x: str, y: str) -> Figure:
         "automargin": True,
         "ticks": "outside",
         "tickcolor": colour("line"),
+        "tickfont": {"size": 12},
         "title": {"standoff": 8},
     }
     figure.update_layout(
@@ -28,10 +36,200 @@ def styled(figure: Figure, *, x: str, y: str) -> Figure:
         font={"family": "system-ui, sans-serif", "size": 13, "color": colour("ink")},
         hoverlabel={"bgcolor": colour("panel"), "bordercolor": colour("line"), "font": {"color": colour("ink")}},
         margin={"l": 56, "r": 16, "t": 16, "b": 56},
-        legend={"orientation": "h", "yanchor": "top", "y": -0.2, "x": 0.0, "xanchor": "left"},
+        legend={"orientation": "h", "yanchor": "top", "y": -0.2, "x": 0.0, "xanchor": "left", "traceorder": "normal"},
         hovermode="closest",
         dragmode=False,
         xaxis={**axis, "title": {"text": x, "standoff": 8}},
         yaxis={**axis, "title": {"text": y, "standoff": 8}},
     )
+    return figure
+
+
+@final
+@dataclass(frozen=True)
+class _Look:
+    """How a curve looks: apart from its colour, its dashes tell it on a grey print."""
+
+    colour: str
+    dash: str
+    width: float
+
+
+_LOOKS = {
+    "claimed": _Look("claimed", "solid", 2.5),
+    "leakage": _Look("leakage", "solid", 2.5),
+    "guarantee": _Look("guarantee", "dash", 2.0),
+    "audited": _Look("leakage", "solid", 2.5),
+    "exact": _Look("exact", "dash", 2.0),
+}
+_CHANCE = "blind guessing"
+# In a legend, after the curves themselves; they have plotly's 1000.
+_LAST = 1001
+
+
+def three_bars(values: Sequence[tuple[str, float | None]], *, quantity: str) -> Figure:
+    """Claimed, leakage, guarantee as bars from zero, each with its number; what is not known has no bar."""
+    import plotly.graph_objects as go
+
+    names = [name for name, _ in values]
+    lengths = [0.0 if value is None else value for _, value in values]
+    texts = ["none known" if value is None else f"{value:.4g}" for _, value in values]
+    figure = go.Figure(
+        go.Bar(
+            x=lengths,
+            y=names,
+            orientation="h",
+            text=texts,
+            textposition="outside",
+            cliponaxis=False,
+            marker={"color": [colour(_LOOKS[name].colour) for name in names]},
+            hovertemplate=f"%{{y}}: {quantity} = %{{text}}<extra></extra>",
+        )
+    )
+    styled(figure, x=quantity, y="")
+    top = max([*lengths, 1e-12])
+    figure.update_xaxes(range=[0.0, 1.3 * top], nticks=6)
+    figure.update_yaxes(autorange="reversed", showgrid=False, ticks="")
+    figure.update_layout(showlegend=False, bargap=0.35)
+    return figure
+
+
+def epsilon_against_steps(growth: Growth) -> Figure:
+    """The truth is in the band between leakage and guarantee."""
+    import plotly.graph_objects as go
+
+    figure = go.Figure()
+    known = np.isfinite(growth.guarantee) & (growth.leakage > 0.0)
+    if known.any():
+        for name, values in (("", growth.leakage), ("the truth is in here", growth.guarantee)):
+            figure.add_scatter(
+                x=growth.steps[known],
+                y=values[known],
+                mode="lines",
+                line={"width": 0},
+                fill="tonexty" if name else None,
+                fillcolor=colour("band"),
+                name=name,
+                showlegend=bool(name),
+                legendrank=_LAST,
+                hoverinfo="skip",
+            )
+    for name, values, relation in (
+        ("claimed", growth.claimed, "="),
+        ("leakage", growth.leakage, "≥"),
+        ("guarantee", growth.guarantee, "≤"),
+    ):
+        there = np.isfinite(values) & (values > 0.0)
+        if there.any():
+            _line(
+                figure,
+                name,
+                growth.steps[there],
+                values[there],
+                f"after %{{x:,}} steps<br>{name}: ε {relation} %{{y:.4g}}<extra></extra>",
+                markers=True,
+            )
+    styled(figure, x="steps T", y="ε")
+    for update, drawn in (
+        (figure.update_xaxes, [growth.steps]),
+        (figure.update_yaxes, [growth.claimed, growth.leakage, growth.guarantee]),
+    ):
+        shown = np.concatenate(drawn)
+        shown = shown[np.isfinite(shown) & (shown > 0.0)]
+        decades = float(np.log10(shown.max() / shown.min())) if shown.size else 0.0
+        # one label for each power of ten where there are several of them
+        update(type="log", exponentformat="power", dtick=max(1, round(decades / 6)) if decades > 1.5 else None)
+    return figure
+
+
+def tradeoff_curves(curves: RunCurves) -> Figure:
+    """False negative rate against false positive rate after all rounds; the violated part is filled."""
+    import plotly.graph_objects as go
+
+    figure = go.Figure()
+    _violated(figure, curves.alpha, curves.leakage, curves.claimed)
+    _chance(figure)
+    for name, values, relation in (
+        ("claimed", curves.claimed, "≥"),
+        ("leakage", curves.leakage, "≤"),
+        ("guarantee", curves.guarantee, "≥"),
+    ):
+        if values is not None:
+            _line(figure, name, curves.alpha, values, _rates(name, relation))
+    return _square(figure)
+
+
+def audited_curve(
+    alpha: Sequence[float],
+    audited: Sequence[float],
+    claimed: Sequence[float] | None,
+    exact: Sequence[float] | None,
+) -> Figure:
+    """What was shown by running, between what is claimed and what is true."""
+    import plotly.graph_objects as go
+
+    figure = go.Figure()
+    if claimed is not None:
+        _violated(figure, np.asarray(alpha), np.asarray(audited), np.asarray(claimed))
+    _chance(figure)
+    if claimed is not None:
+        _line(figure, "claimed", alpha, claimed, _rates("claimed", "≥"))
+    _line(figure, "audited", alpha, audited, _rates("audited", "≤"), markers=True)
+    if exact is not None:
+        _line(figure, "exact", alpha, exact, _rates("exact", "="))
+    return _square(figure)
+
+
+def _line(figure: Figure, name: str, x: ArrayLike, y: ArrayLike, hover: str, *, markers: bool = False) -> None:
+    look = _LOOKS[name]
+    figure.add_scatter(
+        x=np.asarray(x, dtype=np.float64),
+        y=np.asarray(y, dtype=np.float64),
+        name=name,
+        mode="lines+markers" if markers else "lines",
+        line={"color": colour(look.colour), "dash": look.dash, "width": look.width},
+        marker={"color": colour(look.colour), "size": 6},
+        hovertemplate=hover,
+    )
+
+
+def _rates(name: str, relation: str) -> str:
+    return f"α = %{{x:.4g}}<br>{name}: β {relation} %{{y:.4g}}<extra></extra>"
+
+
+def _violated(figure: Figure, alpha: Array, low: Array, high: Array) -> None:
+    """The area in which an attacker is and the claim says that none can be."""
+    if not bool((low < high - 1e-9).any()):
+        return
+    for name, values in (("", np.minimum(low, high)), ("the claim is violated", high)):
+        figure.add_scatter(
+            x=alpha,
+            y=values,
+            mode="lines",
+            line={"width": 0},
+            fill="tonexty" if name else None,
+            fillcolor=colour("violated"),
+            name=name,
+            showlegend=bool(name),
+            legendrank=_LAST,
+            hoverinfo="skip",
+        )
+
+
+def _chance(figure: Figure) -> None:
+    figure.add_scatter(
+        x=[0.0, 1.0],
+        y=[1.0, 0.0],
+        mode="lines",
+        line={"color": colour("chance"), "dash": "dot", "width": 1.0},
+        name=_CHANCE,
+        legendrank=_LAST,
+        hoverinfo="skip",
+    )
+
+
+def _square(figure: Figure) -> Figure:
+    styled(figure, x="false positive rate α", y="false negative rate β")
+    for update in (figure.update_xaxes, figure.update_yaxes):
+        update(range=[-0.02, 1.02], dtick=0.2, zeroline=False)
     return figure

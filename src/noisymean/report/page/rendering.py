@@ -1,8 +1,8 @@
 """From templates to one page.
 
 Escaping is always on and a name that a template misses is an error. Figures travel as JSON in which `<` is written as an
-escape, so that no text in them can end the element. Beside that, the page's own policy lets only the scripts run whose hashes it names:
-markup that got in by a mistake of ours would still be dead.
+escape, so that no text in them can end the element. Beside that, the page's own policy lets only the scripts run whose hashes
+it names: markup that got in by a mistake of ours would still be dead.
 """
 
 from __future__ import annotations

@@ -1,0 +1,159 @@
+"""A value read from a file that nobody vouches for: every look into it says what must be there, and where it is not.
+
+A complaint is one line: the file, the path to the value, the value, and what it must be.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NoReturn, final
+
+from noisymean.errors import InvalidInput, NoisymeanError
+
+MOST_BYTES = 64 * 2**20
+_LONGEST_TEXT = 20_000
+_MOST_ITEMS = 100_000
+_WRITTEN_BY = "written by noisymean account --json, audit --json or code-audit --json"
+
+
+class BadRecord(NoisymeanError):
+    """A file that is not what it should be."""
+
+
+@final
+@dataclass(frozen=True)
+class Node:
+    """A value and the way to it."""
+
+    value: Any
+    file: str
+    path: str = ""
+
+    def refuse(self, allowed: str, remedy: str = "") -> NoReturn:
+        """Complain about this value."""
+        raise BadRecord(f"{self.file}: {InvalidInput(self.path or 'the file', self.value, allowed, remedy)}")
+
+    def __contains__(self, key: str) -> bool:
+        return isinstance(self.value, dict) and key in self.value
+
+    def __getitem__(self, key: str) -> Node:
+        """The value under a key that must be there."""
+        self.mapping()
+        if key not in self.value:
+            raise BadRecord(f"{self.file}: {self._under(key)}: missing; the file must be one {_WRITTEN_BY}")
+        return Node(self.value[key], self.file, self._under(key))
+
+    def get(self, key: str, default: Any = None) -> Node:
+        """The value under a key that may be missing."""
+        self.mapping()
+        return Node(self.value.get(key, default), self.file, self._under(key))
+
+    def _under(self, key: str) -> str:
+        return f"{self.path}.{key}" if self.path else key
+
+    @property
+    def missing(self) -> bool:
+        """null, or not there."""
+        return self.value is None
+
+    def mapping(self) -> dict[str, Node]:
+        """An object."""
+        if not isinstance(self.value, dict) or len(self.value) > _MOST_ITEMS:
+            self.refuse("an object")
+        return {key: Node(value, self.file, self._under(text_of(key))) for key, value in self.value.items()}
+
+    def items(self) -> Iterator[Node]:
+        """A list."""
+        if not isinstance(self.value, list) or len(self.value) > _MOST_ITEMS:
+            self.refuse(f"a list of at most {_MOST_ITEMS} items")
+        return (Node(one, self.file, f"{self.path}[{index}]") for index, one in enumerate(self.value))
+
+    def text(self) -> str:
+        """A text of sensible length."""
+        if not isinstance(self.value, str) or len(self.value) > _LONGEST_TEXT:
+            self.refuse(f"a text of at most {_LONGEST_TEXT} characters")
+        return text_of(self.value)
+
+    def texts(self) -> tuple[str, ...]:
+        """A list of texts."""
+        return tuple(one.text() for one in self.items())
+
+    def one_of(self, *words: str) -> str:
+        """One of the words."""
+        if not isinstance(self.value, str) or self.value not in words:
+            self.refuse(f"one of {', '.join(words)}")
+        return self.value
+
+    def flag(self) -> bool:
+        """true or false."""
+        if not isinstance(self.value, bool):
+            self.refuse("true or false")
+        return self.value
+
+    def number(self, least: float = -math.inf, most: float = math.inf) -> float:
+        """A finite number in a range."""
+        try:
+            value = float(self.value) if isinstance(self.value, int | float) else math.nan
+        except OverflowError:
+            value = math.nan
+        if isinstance(self.value, bool) or not math.isfinite(value) or not least <= value <= most:
+            span = f" from {least:g} to {most:g}" if math.isfinite(least) and math.isfinite(most) else ""
+            span = span or (f" >= {least:g}" if math.isfinite(least) else "")
+            self.refuse(f"a number{span}")
+        return value
+
+    def number_or_none(self, least: float = -math.inf, most: float = math.inf) -> float | None:
+        """A number or null."""
+        return None if self.missing else self.number(least, most)
+
+    def numbers(self, least: float, most: float, length: int | None = None) -> tuple[float, ...]:
+        """A list of numbers, as long as it has to be."""
+        values = tuple(one.number(least, most) for one in self.items())
+        if length is not None and len(values) != length:
+            self.refuse(f"a list of {length} numbers")
+        return values
+
+    def whole(self, least: int = 0) -> int:
+        """A whole number."""
+        if isinstance(self.value, bool) or not isinstance(self.value, int) or not least <= self.value <= 10**18:
+            self.refuse(f"a whole number >= {least}")
+        return self.value
+
+
+def text_of(text: str) -> str:
+    """The text, with what cannot be seen or would turn its direction written out; lines stay lines."""
+    return "".join(
+        one if one.isprintable() or one in "\n\t" else one.encode("unicode_escape", "surrogatepass").decode("ascii")
+        for one in text
+    )
+
+
+def parsed(content: bytes, file: str) -> Node:
+    """The JSON object in a file."""
+    if len(content) > MOST_BYTES:
+        raise BadRecord(f"{file}: must be at most {MOST_BYTES // 2**20} MB; give a file {_WRITTEN_BY}")
+    try:
+        value = json.loads(content.decode("utf-8-sig"), parse_constant=_no_number)
+    except UnicodeDecodeError:
+        raise BadRecord(f"{file}: must be UTF-8 text; give a file {_WRITTEN_BY}") from None
+    except RecursionError:
+        raise BadRecord(f"{file}: must not be nested that deeply; give a file {_WRITTEN_BY}") from None
+    except ValueError as fault:
+        why = "it is empty" if not content.strip() else str(fault)
+        raise BadRecord(f"{file}: must be JSON ({why}); give a file {_WRITTEN_BY}") from None
+    if not isinstance(value, dict):
+        raise BadRecord(f"{file}: must hold one JSON object; give a file {_WRITTEN_BY}")
+    return Node(value, file)
+
+
+def _no_number(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON number")
+
+
+def unrecognised(node: Node) -> BadRecord:
+    """The complaint about an object that is none of the records that we know."""
+    keys = ", ".join(sorted(text_of(str(key))[:40] for key in node.value)[:6]) or "none"
+    return BadRecord(f"{node.file}: must be {_WRITTEN_BY}; its keys are {keys}")

@@ -1,0 +1,271 @@
+"""Verdicts in words for a reader who decides and does not compute; the numbers follow further down the page."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal, final
+
+from noisymean.accountant import Account
+from noisymean.mechanisms import ASGM, EASGM, FEASGM, Adjacency, Mechanism, OpacusLoader
+from noisymean.report.page.records import AuditRecord
+from noisymean.report.page.releases import CodeRecord
+from noisymean.run_curves import RunCurves
+
+NONE_KNOWN = "none known"
+_NO_GUARANTEE = ("no guarantee: ", "no finite guarantee: ")
+# From worst to best: the page's verdict is the worst of its sections.
+ORDER = ("violated", "data-dependent", "undetermined", "unknown", "not-violated", "no-claim", "holds", "constant")
+
+
+@final
+@dataclass(frozen=True)
+class Verdict:
+    """One word for programs; a label, a headline and some sentences for people."""
+
+    word: str
+    kind: Literal["good", "bad", "unknown"]
+    label: str
+    headline: str
+    text: str = ""
+
+
+def worst(words: list[str]) -> str:
+    """The word that the page as a whole is to have."""
+    return min(words, key=ORDER.index)
+
+
+def number(value: float | None) -> str:
+    """Four digits; what double precision cannot hold is said."""
+    return "more than double precision can hold" if value is None or math.isinf(value) else f"{value:.4g}"
+
+
+def value_of(answer: Account, which: str) -> float | None:
+    """Claimed, leakage or guarantee: the one of epsilon and delta that was asked for; None where none is known."""
+    bound = getattr(answer, which)
+    found: float | None = bound.epsilon if answer.asked_delta else bound.delta
+    return found
+
+
+def symbol(answer: Account) -> str:
+    """What is bounded."""
+    return "ε" if answer.asked_delta else "δ"
+
+
+def why_no_guarantee(notes: tuple[str, ...]) -> str | None:
+    """The reason that the accountant gives."""
+    for note in notes:
+        for start in _NO_GUARANTEE:
+            if note.startswith(start):
+                return note.removeprefix(start)
+    return None
+
+
+# --- an account --------------------------------------------------------------------------------------------------------
+
+
+def account_verdict(answer: Account, adjacency: Adjacency) -> Verdict:
+    """Is the promise kept?"""
+    claim, leaked, sound = (
+        f"{symbol(answer)} = {number(value_of(answer, which))}" for which in ("claimed", "leakage", "guarantee")
+    )
+    fixed = _fixed(answer)
+    match answer.verdict:
+        case "violated" if adjacency is Adjacency.REPLACE_ONE:
+            return Verdict(
+                "violated",
+                "bad",
+                "promise not kept",
+                f"The privacy promised for this training run is not kept when a record is replaced: {claim} is promised, and"
+                f" at least {leaked} is certainly lost{fixed}.",
+                "The promise was made for one record added or removed. A replaced record is one removed and one added.",
+            )
+        case "violated":
+            return Verdict(
+                "violated",
+                "bad",
+                "promise not kept",
+                f"The privacy promised for this training run is not kept: {claim} is promised, and at least {leaked} is"
+                f" certainly lost{fixed}.",
+                "This does not rest on an estimate. Two datasets are named below that differ in one person's record and that"
+                " can be told apart from what the run releases, better than the promise allows.",
+            )
+        case "holds":
+            return Verdict(
+                "holds",
+                "good",
+                "promise kept",
+                f"The privacy promised for this training run is kept: {sound} is proved{fixed}.",
+                "The proof covers every pair of datasets of this size that differ in one record.",
+            )
+        case _:
+            upper = "no bound is known" if value_of(answer, "guarantee") is None else f"at most {sound} is proved"
+            return Verdict(
+                "undetermined",
+                "unknown",
+                "not decided",
+                f"Whether the privacy promised for this training run is kept is not known: {claim} is promised,"
+                f" {upper}{fixed}.",
+                f"No attack that we know breaks the promise (at least {leaked} is lost), and no proof that we know supports it."
+                " It should not be relied on.",
+            )
+
+
+def _fixed(answer: Account) -> str:
+    bound = answer.claimed
+    return f" (at δ = {bound.delta:g})" if answer.asked_delta else f" (at ε = {bound.epsilon:g})"
+
+
+def guesses(curves: RunCurves) -> str:
+    """The same as a game of guessing."""
+    claimed, leaked = (
+        50.0 * (1.0 + float((1.0 - curves.alpha - beta).max())) for beta in (curves.claimed, curves.leakage)
+    )
+    return (
+        "As a game: someone who knows all records but one guesses from the released updates whether that one was used. Guessing"
+        f" blindly is right in 50 % of the cases. The promise allows about {_percent(claimed)}; on the datasets that are named"
+        f" below the guess is right in {_percent(leaked)}."
+    )
+
+
+def _percent(value: float) -> str:
+    """99.99 stays below 100, because certainty is never reached."""
+    return "more than 99.99 %" if value > 99.99 else f"{value:.2f} %" if value > 99.0 else f"{value:.1f} %"
+
+
+def remedy(mechanism: Mechanism, verdict: str, adjacency: Adjacency) -> tuple[str, ...]:
+    """What to change, in paragraphs."""
+    if adjacency is Adjacency.REPLACE_ONE:
+        return (
+            "Nothing has to change in the code: where the number of records is public, the denominator is a constant.",
+            "State the guarantee for a replaced record, not the one for a record added or removed.",
+        )
+    if verdict == "holds":
+        if isinstance(mechanism, FEASGM | OpacusLoader):
+            here = "This is so at this number of records. Dividing by a public constant makes it so at every other."
+            return ("None needed for this run.", here)
+        return ("None needed for this run.",)
+    constant = (
+        "Divide the noisy sum by a public constant: a number that is written down before the data are looked at, for example the"
+        " batch size that the learning rate was tuned for. The released mean is then the noisy sum times a constant, and the"
+        " claimed value holds for it."
+    )
+    match mechanism:
+        case OpacusLoader() if mechanism.rate_moves:
+            return (
+                constant,
+                "Fix the sampling rate q as well. Here one record more changes it, because it is computed as one over the"
+                " number of batches; with a constant denominator alone no guarantee is known.",
+            )
+        case OpacusLoader():
+            return (
+                constant,
+                "Fix the sampling rate q as well: at other numbers of records, one more record changes it.",
+            )
+        case EASGM() | FEASGM() | ASGM():
+            return (constant,)
+        case _:
+            return ("None needed: the denominator is a constant.",)
+
+
+def remedy_code(mechanism: Mechanism, verdict: str) -> str | None:
+    """For Opacus; nothing where nothing is to be done."""
+    if verdict == "holds" or not isinstance(mechanism, FEASGM | OpacusLoader):
+        return None
+    if isinstance(mechanism, OpacusLoader):
+        rate = f"1/{mechanism.run(mechanism.dataset_size).loader_length}"
+        size = mechanism.batch_size
+    else:
+        rate, size = str(mechanism.rate), max(mechanism.floors[0], 1)
+    return (
+        "from noisymean.integrations.opacus import fix, poisson_loader\n\n"
+        f'loader = poisson_loader(train_set, sample_rate="{rate}")  # instead of DataLoader(train_set, ...)\n'
+        "model, optimizer, loader = engine.make_private(module=model, optimizer=optimizer, data_loader=loader, ...)\n"
+        f'fix(optimizer, denominator={size}, sample_rate="{rate}")  # constants, whatever the data are'
+    )
+
+
+# --- an audit ----------------------------------------------------------------------------------------------------------
+
+
+def audit_verdict(found: AuditRecord) -> Verdict:
+    """What running it has shown."""
+    runs = f"{found.trials:,} runs"
+    sure = f"{100.0 * found.confidence:g} % confidence"
+    match found.verdict:
+        case "violated":
+            return Verdict(
+                "violated",
+                "bad",
+                "promise not kept",
+                f"Running it shows that the promised privacy is not kept: in {runs}, an attacker told the two datasets apart"
+                f" better than the promise allows ({sure}).",
+                _sentence(found.reason),
+            )
+        case "not-violated":
+            return Verdict(
+                "not-violated",
+                "unknown",
+                "no violation found",
+                f"Running it did not show a violation: in {runs}, the attacker did not do better than the promise allows"
+                f" ({sure}).",
+                "This does not prove the promise: another attacker, or more runs, may do better.",
+            )
+        case _:
+            return Verdict(
+                "no-claim",
+                "unknown",
+                "nothing claimed",
+                f"Nothing is promised for this target, so there is no verdict; {runs} show what is lost at least ({sure}).",
+            )
+
+
+def _sentence(reason: str) -> str:
+    return f"What decides: {reason}." if reason else ""
+
+
+# --- a code audit ------------------------------------------------------------------------------------------------------
+
+
+def code_verdict(found: CodeRecord) -> Verdict:
+    """What the code divides by."""
+    if found.kind is not None:
+        return _read_verdict(found)
+    unsound = [one for one in found.releases if one.word == "data-dependent"]
+    unclear = [one for one in found.releases if one.word == "unknown"]
+    total = len(found.releases)
+    what = f"{total} release{'s' if total > 1 else ''} of {found.package}"
+    if unsound:
+        return Verdict(
+            "data-dependent",
+            "bad",
+            "depends on the data",
+            f"{len(unsound)} of {what} divide the noisy sum by a number that depends on the data: what their accountants"
+            " report is not proved for what they release.",
+            "Whether a particular run breaks its promise depends on its settings: 'noisymean account' says so.",
+        )
+    if unclear:
+        return Verdict(
+            "unknown",
+            "unknown",
+            "not decided",
+            f"For {len(unclear)} of {what} it could not be found what is divided by.",
+        )
+    return Verdict("constant", "good", "a constant", f"All of {what} divide by a constant: their accounting applies.")
+
+
+def _read_verdict(found: CodeRecord) -> Verdict:
+    by = f"by reading {found.files:,} files; nothing was run"
+    if found.word == "data-dependent":
+        return Verdict(
+            "data-dependent",
+            "bad",
+            "depends on the data",
+            f"{found.package} divides the noisy sum by a number that depends on the data ({by}).",
+        )
+    if found.word == "constant":
+        return Verdict(
+            "constant", "good", "a constant", f"{found.package} divides by a number that its caller gives ({by}).",
+            "Whether the caller takes it from the data is not known here.",
+        )  # fmt: skip
+    return Verdict("unknown", "unknown", "not decided", f"What {found.package} divides by could not be found ({by}).")
