@@ -7,6 +7,7 @@ achieves; between two of a *guarantee* the higher of the two tangents, which no 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import final
@@ -18,7 +19,7 @@ from noisymean.composition import Composed
 from noisymean.cumulants import SlowDecay
 from noisymean.errors import Undefined
 from noisymean.many_rounds import claimed_rounds, guarantee_rounds, leakage_rounds
-from noisymean.mechanisms import Mechanism
+from noisymean.mechanisms import Mechanism, is_sum
 from noisymean.numerics.logs import Array
 from noisymean.rounds import Chain, DeltaCurve, Rounds
 from noisymean.tradeoff import Side, TradeOff
@@ -26,6 +27,10 @@ from noisymean.tradeoff import Side, TradeOff
 _POINTS = 257
 _DEVIATIONS = 9.0
 _SMALLEST = 1e-12
+# Thresholds for one contour integral: the slowest of them decides how long it takes.
+_TOGETHER = 8
+# log of a rate below which a picture shows nothing.
+_SEEN = math.log(1e-4)
 
 
 @final
@@ -73,41 +78,49 @@ def growth(
     )
 
 
-def run_curves(mechanism: Mechanism, alpha: Array, *, steps: int) -> RunCurves:
-    """The curves after `steps` rounds."""
-    leaked = [_traced(rounds, alpha, chord=True) for _, rounds in leakage_rounds(mechanism, steps)]
+def run_curves(
+    mechanism: Mechanism,
+    alpha: Array,
+    *,
+    steps: int,
+    points: int = _POINTS,
+    progress: Callable[[RunCurves], None] = lambda _: None,
+) -> RunCurves:
+    """The curves after `steps` rounds, from `points` tests; `progress` is told before the guarantee, which takes longest."""
+    claim = _traced(claimed_rounds(mechanism, steps), alpha, points, chord=True)
+    if is_sum(mechanism):
+        # one curve, three names, as in the accountant; the tests that make it are its supporting lines as well
+        return RunCurves(alpha, claim, claim, _traced(claimed_rounds(mechanism, steps), alpha, points, chord=False))
+    leaked = np.min(
+        [_traced(rounds, alpha, points, chord=True) for _, rounds in leakage_rounds(mechanism, steps)], axis=0
+    )
+    progress(RunCurves(alpha, claim, leaked, None))
     try:
-        proofs = [_bound(proof, alpha) for proof in guarantee_rounds(mechanism, steps)]
+        proofs = [_bound(proof, alpha, points) for proof in guarantee_rounds(mechanism, steps)]
     except Undefined:
         proofs = []
     sound = [curve for curve in proofs if curve is not None]
-    return RunCurves(
-        alpha=alpha,
-        claimed=_traced(claimed_rounds(mechanism, steps), alpha, chord=True),
-        leakage=np.min(leaked, axis=0),
-        guarantee=np.max(sound, axis=0) if sound else None,
-    )
+    return RunCurves(alpha, claim, leaked, np.max(sound, axis=0) if sound else None)
 
 
-def _bound(proof: DeltaCurve, alpha: Array) -> Array | None:
+def _bound(proof: DeltaCurve, alpha: Array, points: int) -> Array | None:
     if isinstance(proof, Rounds):
-        return _traced(proof, alpha, chord=False)
+        return _traced(proof, alpha, points, chord=False)
     if isinstance(proof, Chain) and isinstance(proof.first, Rounds) and isinstance(proof.second, Rounds):
-        first = _traced(proof.first, alpha, chord=False)
-        return _traced(proof.second, np.clip(1.0 - first, 0.0, 1.0), chord=False)
+        first = _traced(proof.first, alpha, points, chord=False)
+        return _traced(proof.second, np.clip(1.0 - first, 0.0, 1.0), points, chord=False)
     return None
 
 
-def _traced(rounds: Rounds, alpha: Array, *, chord: bool) -> Array:
+def _traced(rounds: Rounds, alpha: Array, points: int, *, chord: bool) -> Array:
     """f(alpha) from tests at many thresholds: the chords between them for leakage, their supporting lines for guarantees."""
     try:
         curve = rounds.tradeoff()
         with np.errstate(all="ignore"):
-            t = _thresholds(curve)
-            tails = curve.tails(t)
+            t, log_alpha, log_beta = _tests(curve, _thresholds(curve, points))
     except SlowDecay:
         return rounds.grid.curve(alpha, Side.ABOVE if chord else Side.BELOW)
-    points_alpha, points_beta = np.exp(tails.p_above), np.exp(tails.q_below)
+    points_alpha, points_beta = np.exp(log_alpha), np.exp(log_beta)
     if chord:
         x, y = np.concatenate([[1.0], points_alpha, [0.0]]), np.concatenate([[0.0], points_beta, [1.0]])
         return np.asarray(np.interp(alpha, x[::-1], y[::-1]))
@@ -116,11 +129,33 @@ def _traced(rounds: Rounds, alpha: Array, *, chord: bool) -> Array:
     return np.asarray(np.clip(lines.max(axis=0), 0.0, 1.0))
 
 
-def _thresholds(curve: TradeOff) -> Array:
+def _tests(curve: TradeOff, t: Array) -> tuple[Array, Array, Array]:
+    """(t, log alpha, log beta), from the middle outwards in small parts, each end given up where it becomes slow.
+
+    Any set of tests is sound. SlowDecay where what is left would be seen to be missing.
+    """
+    parts = np.array_split(t, -(-t.size // _TOGETHER))
+    middle = len(parts) // 2
+    found = []
+    for outwards in (range(middle, len(parts)), range(middle - 1, -1, -1)):
+        for index in outwards:
+            try:
+                tails = curve.tails(parts[index])
+            except SlowDecay:
+                break
+            found.append((parts[index], tails.p_above, tails.q_below))
+    found.sort(key=lambda part: float(part[0][0]))
+    if not found or max(found[-1][1][-1], found[0][2][0]) > _SEEN:
+        raise SlowDecay
+    kept, log_alpha, log_beta = (np.concatenate(side) for side in zip(*found, strict=True))
+    return kept, log_alpha, log_beta
+
+
+def _thresholds(curve: TradeOff, points: int) -> Array:
     """From well below the loss's mean under P to well above that under Q."""
     if isinstance(curve, Composed):
         moments = curve.cumulants.moments(np.array([0.0, 1.0]))
         reach = _DEVIATIONS * np.sqrt(moments.variance)
-        return np.linspace(moments.mean[0] - reach[0], moments.mean[1] + reach[1], _POINTS)
+        return np.linspace(moments.mean[0] - reach[0], moments.mean[1] + reach[1], points)
     scale = max(curve.epsilon(_SMALLEST), curve.inverse().epsilon(_SMALLEST), 1e-9)
-    return np.linspace(-scale, scale, _POINTS)
+    return np.linspace(-scale, scale, points)
