@@ -39,7 +39,10 @@ def test_an_experiment_writes_a_picture_and_its_data(name, tmp_path, capsys, mon
         rows = list(csv.DictReader(stream))
     assert len(rows) > 4
     assert all(value != "" for row in rows for value in row.values())
-    assert {path.name for path in tmp_path.iterdir()} == {f"{name}.csv", f"{name}.png", "trials.sqlite"}
+    files = {f"{name}.csv", f"{name}.png", f"{name}.json", "trials.sqlite"}
+    assert {path.name for path in tmp_path.iterdir()} == files
+    assert [claim["answer"] for claim in found["claims"]]
+    assert all(claim["result"] and claim["agrees_if"] for claim in found["claims"])
 
 
 @pytest.mark.usefixtures("small")
@@ -55,6 +58,7 @@ def test_an_unknown_experiment(capsys):
     assert run(["reproduce", "everything"]) == 2
     err = capsys.readouterr().err
     assert "synthetic-delta, synthetic-dimension, implementations, theory, opacus-feasgm, opacus-200-rounds" in err
+    assert "opacus-releases, theorems" in err
     assert len(err.splitlines()) == 1
     assert reproduce.ALL in err
 

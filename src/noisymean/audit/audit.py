@@ -58,12 +58,15 @@ def audit(
     confidence: float = 0.95,
     delta: float = 1e-5,
     claim: TradeOff | None = None,
+    truth: Reference | None = None,
     workers: Workers | None = None,
     store: Store | None = None,
     resume: bool = False,
     progress: Callable[[int], None] = lambda trials: None,
 ) -> Audit:
     """Run `trials` trials, half on each dataset, and judge them against `claim` (default: the target's own).
+
+    `truth` is the `reference` of another audit of the same target with the same seed, to save computing it again.
 
     >>> from noisymean.audit.distinguishers import distinguisher
     >>> from noisymean.mechanisms import EASGM
@@ -77,7 +80,7 @@ def audit(
     start = perf_counter()
     what = plan(target, distinguisher, seed=seed, trials=trials)
     claim = target.claim() if claim is None else claim
-    truth = _truth(target.known(), target.steps, seed)
+    truth = _truth(target.known(), target.steps, seed) if truth is None else truth
     done = runner.run(what, workers or Processes(), store=store, resume=resume, progress=progress)
     training = round(distinguisher.training_share * what.blocks)
     learned = joined([block for block in done.blocks if block.index < training])

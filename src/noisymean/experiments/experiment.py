@@ -1,35 +1,39 @@
-"""What an experiment is: rows of plain values for a CSV file, a figure of the rows, and a sentence about them."""
+"""What an experiment is: rows of plain values for a CSV file, a figure of the rows, and what they say about the paper."""
 
 from __future__ import annotations
 
-import csv
-import os
-import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, final
 
 from noisymean.audit import Audit, Processes, audit, distinguisher
 from noisymean.audit.distinguishers import NormalityTest
+from noisymean.audit.reference import Reference
 from noisymean.audit.store import Store
+from noisymean.experiments.statement import Row, Rows, Statement, Value
+from noisymean.numerics.logs import Array
 from noisymean.targets.protocol import Target
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Value: TypeAlias = str | int | float
-Row: TypeAlias = Mapping[str, Value]
 Tell: TypeAlias = Callable[[str], None]
-
-
 Watch: TypeAlias = Callable[[int], AbstractContextManager[Callable[[int], None]]]
 
 
 @contextmanager
 def _unwatched(trials: int) -> Iterator[Callable[[int], None]]:
     yield lambda finished: None
+
+
+def _nothing(rows: Rows) -> Sequence[str]:
+    return ()
+
+
+def _always(rows: Rows) -> bool:
+    return True
 
 
 @final
@@ -52,13 +56,19 @@ class Effort:
 @final
 @dataclass(frozen=True)
 class Experiment:
-    """A figure or table of the paper."""
+    """A figure or table of the paper: the numbers, a picture of them, one sentence, and the paper's statements beside them."""
 
     name: str
+    place: str
     shows: str
     rows: Callable[[Effort, Tell], list[Row]]
-    figure: Callable[[Sequence[Row]], Figure]
-    finding: Callable[[Sequence[Row]], str]
+    figure: Callable[[Rows], Figure]
+    finding: Callable[[Rows], str]
+    statements: tuple[Statement, ...] = ()
+    # what is to be known beside the paper's statements
+    notes: Callable[[Rows], Sequence[str]] = _nothing
+    # rows of which a part could not be had are shown, but not kept for the next run
+    complete: Callable[[Rows], bool] = _always
 
 
 @final
@@ -77,8 +87,10 @@ VOTE_NORM = Contender("paper-chi2", "paper", NormalityTest.CHI_SQUARE)
 OPTIMAL = Contender("likelihood-ratio", "likelihood-ratio")
 
 
-def audited(target: Target, contender: Contender, effort: Effort, trials: int) -> Audit:
-    """One audit of an experiment. The same seed means the same releases, whatever the distinguisher."""
+def audited(
+    target: Target, contender: Contender, effort: Effort, trials: int, *, truth: Reference | None = None
+) -> Audit:
+    """One audit of an experiment. The same seed means the same releases and the same truth, whatever the distinguisher."""
     rule = distinguisher(contender.name, target, contender.test)
     store = None if effort.store is None else Store.at(effort.store)
     with effort.watch(trials) as progress:
@@ -87,6 +99,7 @@ def audited(target: Target, contender: Contender, effort: Effort, trials: int) -
             rule,
             seed=effort.seed,
             trials=trials,
+            truth=truth,
             workers=Processes(effort.jobs),
             store=store,
             resume=True,
@@ -97,16 +110,9 @@ def audited(target: Target, contender: Contender, effort: Effort, trials: int) -
     return result
 
 
-def write_csv(rows: Sequence[Row], path: Path) -> None:
-    """All rows, or no file."""
-    unfinished = path.with_name(f".{secrets.token_hex(8)}.unfinished")
-    try:
-        with unfinished.open("x", encoding="utf-8", newline="") as stream:
-            writer = csv.DictWriter(stream, fieldnames=list(rows[0]))
-            writer.writeheader()
-            writer.writerows(rows)
-        os.replace(unfinished, path)
-    except BaseException:
-        with suppress(OSError):
-            unfinished.unlink()
-        raise
+def curve_rows(setting: Mapping[str, Value], alpha: Array, columns: Mapping[str, Array]) -> list[Row]:
+    """One row for each alpha: the setting, alpha, and every curve there."""
+    return [
+        {**setting, "alpha": float(a), **{name: float(column[i]) for name, column in columns.items()}}
+        for i, a in enumerate(alpha)
+    ]

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from noisymean.experiments import opacus_200_rounds, synthetic_delta, synthetic_dimension, theory
+from noisymean.experiments import (
+    opacus_200_rounds,
+    opacus_releases,
+    synthetic_delta,
+    synthetic_dimension,
+    theorems,
+    theory,
+)
 from noisymean.experiments.experiment import Experiment
 from noisymean.experiments.implementations import IMPLEMENTATIONS, OPACUS_FEASGM
 
@@ -15,5 +22,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         theory.EXPERIMENT,
         OPACUS_FEASGM,
         opacus_200_rounds.EXPERIMENT,
+        opacus_releases.EXPERIMENT,
+        theorems.EXPERIMENT,
     )
 }

@@ -18,9 +18,10 @@ _STYLES: tuple[tuple[str, str, str, float, Any], ...] = (
 
 
 def figure(rows: Sequence[Mapping[str, Any]]) -> Figure:
-    """A line of panels for each data set, a column for each method."""
+    """A line of panels for each data set, a column for each method and rate."""
     matplotlib = load_matplotlib()
-    datasets, methods = (list(dict.fromkeys(row[key] for row in rows)) for key in ("dataset", "method"))
+    datasets = list(dict.fromkeys(row["dataset"] for row in rows))
+    methods = list(dict.fromkeys((row["method"], row["sample_rate"]) for row in rows))
     with matplotlib.rc_context(TEXT):
         drawn: Figure = matplotlib.figure.Figure(
             figsize=(2.5 * max(len(methods), 2) + 0.5, 2.7 * len(datasets) + 0.9), layout="constrained"
@@ -28,8 +29,12 @@ def figure(rows: Sequence[Mapping[str, Any]]) -> Figure:
         drawn.suptitle("One step of real implementations, σ = 10: below the claim is a violation", fontsize=11)
         grid = drawn.subplots(len(datasets), len(methods), sharex=True, sharey=True, squeeze=False)
         for line, dataset in zip(grid, datasets, strict=True):
-            for axes, method in zip(line, methods, strict=True):
-                mine = [row for row in rows if row["dataset"] == dataset and row["method"] == method]
+            for axes, (method, rate) in zip(line, methods, strict=True):
+                mine = [
+                    row
+                    for row in rows
+                    if row["dataset"] == dataset and row["method"] == method and row["sample_rate"] == rate
+                ]
                 alpha, first = [row["alpha"] for row in mine], mine[0]
                 for column, label, colour, width, dashes in _STYLES:
                     axes.plot(alpha, [row[column] for row in mine], color=colour, lw=width, ls=dashes, label=label)
