@@ -16,7 +16,7 @@ PALETTE: dict[str, tuple[str, str]] = {
     "line": ("#d8dce2", "#383e48"),
     "link": ("#0b5cad", "#7fb8f0"),
     # a verdict, and marked cells of a table
-    "good": ("#1a7f4b", "#4fc98a"),
+    "good": ("#177544", "#4fc98a"),
     "good-soft": ("#e7f5ed", "#14301f"),
     "bad": ("#b3261e", "#ff8a80"),
     "bad-soft": ("#fdecea", "#3d1a18"),

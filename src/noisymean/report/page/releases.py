@@ -100,11 +100,21 @@ def code_record(node: Node) -> CodeRecord:
         package,
         version,
         kind=node["mechanism"].one_of(*_KINDS),
-        poisson=node["poisson"].text(),
+        poisson=_poisson(node["poisson"]),
         files=node["files"].whole(),
         statements=tuple(_statement(one) for one in node["statements"].items()),
         unreadable=node["unreadable"].texts(),
     )
+
+
+def _poisson(node: Node) -> str:
+    """What the source offers for Poisson sampling, in words; of a package that was only read it is an object."""
+    if isinstance(node.value, str):
+        return node.text()
+    if not node["switch"].missing:
+        default = node["default"]
+        return f"{node['switch'].text()}, default {'unknown' if default.missing else default.flag()}"
+    return ", ".join(node["samplers"].texts()) or "none"
 
 
 def _statement(node: Node) -> Statement:

@@ -142,6 +142,7 @@ def _scripts() -> tuple[Block, ...]:
     return tuple(Block(text.replace("\r\n", "\n").replace("\r", "\n")) for text in (get_plotlyjs(), ours))
 
 
+@lru_cache(maxsize=2)
 def _policy(plots: bool) -> str:
     """Nothing from elsewhere, and no script but ours."""
     digests = [hashlib.sha256(one.markup.encode("utf-8")).digest() for one in _scripts()] if plots else []
