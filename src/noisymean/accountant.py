@@ -235,6 +235,17 @@ def nearest_step(mechanism: FEASGM) -> int | None:
     return min((m for m in candidates if m >= 1), key=lambda m: abs(m - size), default=None)
 
 
+def telling_size(mechanism: Mechanism) -> int | None:
+    """Another N that says more than this one: for FEASGM where the floor stays, for the loader always."""
+    match mechanism:
+        case FEASGM() if mechanism.floors[0] == mechanism.floors[1]:
+            return nearest_step(mechanism)
+        case OpacusLoader() if mechanism.dataset_size - 1 >= mechanism.batch_size:
+            return mechanism.dataset_size - 1
+        case _:
+            return None
+
+
 def _floor_notes(mechanism: FEASGM) -> list[str]:
     before, after = mechanism.floors
     if after > before:

@@ -12,7 +12,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from noisymean import __version__
-from noisymean.accountant import Account, Bound, nearest_step
+from noisymean.accountant import Account, Bound, telling_size
 from noisymean.accountant import account as compute
 from noisymean.cli import options, values
 from noisymean.cli.curve import settings
@@ -21,7 +21,7 @@ from noisymean.cli.output import console, emit_json, error_console, finite, note
 from noisymean.cli.wants import Missing
 from noisymean.errors import InvalidInput
 from noisymean.integrations.reported import reported
-from noisymean.mechanisms import FEASGM, Adjacency, Mechanism, OpacusLoader
+from noisymean.mechanisms import Adjacency, Mechanism, OpacusLoader
 from noisymean.report import plots, run_plots
 from noisymean.run_curves import Growth, growth, run_curves
 
@@ -103,12 +103,8 @@ def steps_of(mechanism: Mechanism, steps: str | None, epochs: str | None) -> int
 
 
 def elsewhere_of(mechanism: Mechanism, answer: Account, steps: int) -> tuple[int, Account] | None:
-    """FEASGM where the floor stays, the loader always: the answer for another N, because a guarantee is for every dataset."""
-    other: int | None = None
-    if isinstance(mechanism, FEASGM) and mechanism.floors[0] == mechanism.floors[1]:
-        other = nearest_step(mechanism)
-    elif isinstance(mechanism, OpacusLoader) and mechanism.dataset_size - 1 >= mechanism.batch_size:
-        other = mechanism.dataset_size - 1
+    """The answer for another N where that says more, because a guarantee is for every dataset."""
+    other = telling_size(mechanism)
     if other is None:
         return None
     delta, epsilon = (answer.claimed.delta, None) if answer.asked_delta else (None, answer.claimed.epsilon)

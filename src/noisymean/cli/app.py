@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from noisymean import __version__
-from noisymean.cli import account, audit, calibrate, code_audit, curve, data, demo, probe, report, reproduce
+from noisymean.cli import account, audit, calibrate, code_audit, curve, data, demo, explore, probe, report, reproduce
 from noisymean.cli.faults import guarded
 
 PROGRAM = "noisymean"
@@ -23,6 +23,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "code-audit": code_audit.command,
     "report": report.command,
     "reproduce": reproduce.command,
+    "explore": explore.command,
     "demo": demo.command,
     "data": data.command,
 }

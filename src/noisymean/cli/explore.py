@@ -1,0 +1,63 @@
+"""`noisymean explore`: a local page with sliders."""
+
+from __future__ import annotations
+
+import webbrowser
+from typing import Annotated
+
+import typer
+
+from noisymean import __version__
+from noisymean.cli import options, values
+from noisymean.cli.mechanism import mechanism_of
+from noisymean.cli.output import emit_json, note
+from noisymean.explore import server
+from noisymean.explore.settings import Question, Settings
+
+
+def command(
+    port: Annotated[
+        str, typer.Option("--port", metavar="P", help="The port to listen on; 0 takes a free one.", show_default=True)
+    ] = "0",
+    browser: Annotated[
+        bool, typer.Option("--open/--no-browser", help="Open the page in a browser, or only print its address.")
+    ] = False,
+    json: options.Json = False,
+) -> None:
+    """A page on this machine with sliders: claimed, leaked and guaranteed as the settings move.
+
+    Its address is printed; it is reachable from this machine only, and needs no network. Ctrl-C ends it.
+
+    \b
+    Example:
+      noisymean explore --port 8050
+    """
+    server.need_dash()
+    listening = server.bound(values.whole("port", port))
+
+    def ready(address: str) -> None:
+        if json:
+            emit_json({"url": address, "port": listening.getsockname()[1], "version": __version__})
+        else:
+            typer.echo(address)
+        note("Ctrl-C ends it")
+        if browser:
+            webbrowser.open(address)
+
+    with listening:
+        server.serve(listening, read, ready)
+    note("ended")
+
+
+def read(settings: Settings) -> Question:
+    """What `noisymean account` would make of the same options."""
+    mechanism = mechanism_of(
+        name=settings.mechanism,
+        dataset_size=settings.get("dataset-size"),
+        dimension=settings.get("dimension"),
+        sample_rate=settings.get("sample-rate"),
+        batch_size=settings.get("batch-size"),
+        noise_multiplier=settings.get("noise-multiplier") or "",
+    )
+    steps = values.whole("steps", settings.get("steps") or "")
+    return Question(mechanism, steps, values.number("delta", settings.get("delta") or ""))

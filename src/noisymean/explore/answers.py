@@ -1,0 +1,81 @@
+"""What is computed for a question: one function for each part of the page.
+
+They run in a worker process that may be stopped at any time. What they `tell` on the way is shown then, and the rest is said
+to be missing; so the quick part comes first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from noisymean.accountant import Account, account, telling_size
+from noisymean.explore.settings import Question
+from noisymean.numerics.logs import Array
+from noisymean.one_round import Curves, curve
+from noisymean.run_curves import Growth, RunCurves, run_curves
+
+# False positive rates of the pictures: dense at both ends, where the curves turn.
+ALPHA: Array = np.sin(0.5 * np.pi * np.linspace(0.0, 1.0, 101)) ** 2
+# Tests that make a curve, to less than the width of its line; numbers of steps on the way to T.
+CURVE_POINTS, GROWTH_POINTS = 129, 5
+
+Tell: TypeAlias = Callable[[Any], None]
+
+
+def numbers(question: Question, tell: Tell) -> Account:
+    """Claimed, leakage, guarantee, verdict."""
+    return account(question.mechanism, steps=question.steps, delta=question.delta)
+
+
+def elsewhere(question: Question, tell: Tell) -> tuple[int, Account] | None:
+    """The same at another N that says more; None where none does."""
+    size = telling_size(question.mechanism)
+    if size is None:
+        return None
+    other = replace(question.mechanism, dataset_size=size)
+    return size, account(other, steps=question.steps, delta=question.delta)
+
+
+def whole_run(question: Question, tell: Tell) -> RunCurves:
+    """The trade-off curves after all rounds; on the way, those without the guarantee."""
+    return run_curves(question.mechanism, ALPHA, steps=question.steps, points=CURVE_POINTS, progress=tell)
+
+
+def one_round(question: Question, tell: Tell) -> Curves:
+    """Every curve of one round."""
+    return curve(question.mechanism, ALPHA)
+
+
+def growth(question: Question, tell: Tell) -> Growth:
+    """Epsilon at numbers of steps up to T, evenly spaced in their logarithm; few steps, which can be slow, come last."""
+    counts = sorted({round(count) for count in np.geomspace(1, question.steps, min(GROWTH_POINTS, question.steps))})
+    found: dict[int, Account] = {}
+    for count in dict.fromkeys((counts[-1], counts[0], counts[len(counts) // 2], *reversed(counts))):
+        found[count] = account(question.mechanism, steps=count, delta=question.delta)
+        tell(_grown([found[known] for known in sorted(found)]))
+    return _grown([found[count] for count in counts])
+
+
+def _grown(answers: Sequence[Account]) -> Growth:
+    missing = float("nan")
+    columns = (
+        [missing if (epsilon := getattr(answer, name).epsilon) is None else epsilon for answer in answers]
+        for name in ("claimed", "leakage", "guarantee")
+    )
+    return Growth(
+        np.array([answer.steps for answer in answers], dtype=np.float64),
+        *(np.array(column, dtype=np.float64) for column in columns),
+    )
+
+
+PARTS: dict[str, Callable[[Question, Tell], Any]] = {
+    "numbers": numbers,
+    "elsewhere": elsewhere,
+    "run": whole_run,
+    "one-round": one_round,
+    "growth": growth,
+}

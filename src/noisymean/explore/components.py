@@ -1,0 +1,282 @@
+"""The parts of the page: controls on one side, answers on the other."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from dash import dcc, html
+
+from noisymean.accountant import Account
+from noisymean.explore.settings import CONTROLS, DEFAULT_MECHANISM, MECHANISMS, Control, Settings
+from noisymean.report.page import words
+from noisymean.report.page.palette import exchange, variables
+
+_WHAT_THEY_ARE = {
+    "claimed": "what an accountant of the noisy sum reports",
+    "leakage": "certainly lost: an explicit pair of datasets proves it",
+    "guarantee": "certainly not exceeded, for any pair of neighbours",
+}
+# A verdict that changes is read out, when the reader has finished what it is saying.
+_SPOKEN: Any = {"aria-live": "polite"}
+_GRAPH: Any = {
+    "displaylogo": False,
+    "displayModeBar": "hover",
+    "modeBarButtons": [["toImage", "zoom2d", "pan2d", "resetScale2d"]],
+    "responsive": True,
+}
+
+
+def index() -> str:
+    """The empty page: its language, and the colours of light and dark by their names."""
+    light, dark = (
+        " ".join(f"{name}: {value};" for name, value in variables(dark=scheme).items()) for scheme in (False, True)
+    )
+    style = f":root {{ {light} }} @media (prefers-color-scheme: dark) {{ :root {{ {dark} }} }}"
+    return (
+        '<!DOCTYPE html>\n<html lang="en"><head>{%metas%}<title>{%title%}</title>{%favicon%}{%css%}'
+        f"<style>{style}</style></head>"
+        "<body>{%app_entry%}<footer>{%config%}{%scripts%}{%renderer%}</footer></body></html>"
+    )
+
+
+def layout() -> html.Div:
+    """Everything that is always there."""
+    return html.Div(
+        [
+            dcc.Location(id="url", refresh=False),
+            dcc.Store(id="controls", data=[{**asdict(control), "ends": control.ends} for control in CONTROLS]),
+            dcc.Store(id="palette", data=exchange()),
+            dcc.Store(id="scheme"),
+            dcc.Store(id="settings"),
+            html.Header(
+                [
+                    html.H1("noisymean explore"),
+                    html.P(
+                        "What is claimed for a run of DP-SGD, what it certainly leaks, and what is guaranteed.",
+                        className="subtitle",
+                    ),
+                ]
+            ),
+            html.Main([html.Section(_controls(), className="controls"), html.Section(_results(), className="results")]),
+        ]
+    )
+
+
+# --- controls ----------------------------------------------------------------------------------------------------------
+
+
+def _controls() -> list[Any]:
+    return [
+        html.H2("The run"),
+        html.Div("The sum of the clipped gradients is divided by", className="label", id="mechanism-label"),
+        dcc.RadioItems(
+            id="mechanism",
+            options=[
+                {"value": name, "label": html.Span([html.B(name), html.Span(f" {denominator}", className="muted")])}
+                for name, denominator in MECHANISMS.items()
+            ],
+            value=DEFAULT_MECHANISM,
+            className="mechanisms",
+        ),
+        *(_control(control) for control in CONTROLS),
+        html.P(
+            "A slider gives three digits; a box takes any exact value, q also as a fraction such as 1/200.",
+            className="note",
+        ),
+    ]
+
+
+def _control(control: Control) -> html.Div:
+    low, high = control.ends
+    every = max(1, math.ceil((high - low) / 6))
+    marks = {power: _power(power) for power in range(math.ceil(low), math.floor(high) + 1, every)}
+    return html.Div(
+        [
+            html.Label(
+                [html.I(control.symbol), html.Span(f" {control.label}")],
+                htmlFor=f"box-{control.name}",
+                className="label",
+            ),
+            dcc.Input(
+                id=f"box-{control.name}",
+                type="text",
+                autoComplete="off",
+                spellCheck="false",
+                debounce=True,
+                value=control.default,
+                maxLength=60,
+            ),
+            dcc.Slider(
+                id=f"slider-{control.name}",
+                min=low,
+                max=high,
+                step=0.01,
+                value=control.start,
+                marks=marks,
+                included=False,
+                updatemode="mouseup",
+                allow_direct_input=False,
+                tooltip={"placement": "bottom", "transform": "whole" if control.whole else "decimal"},
+            ),
+        ],
+        id=f"control-{control.name}",
+        className="control",
+    )
+
+
+def _power(power: int) -> str:
+    return f"{10**power:g}" if -3 <= power <= 3 else f"10{str(power).translate(_SUPERSCRIPT)}"
+
+
+_SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+# --- answers -----------------------------------------------------------------------------------------------------------
+
+
+def _results() -> list[Any]:
+    return [
+        _loading(
+            "numbers-loading",
+            [
+                html.Div(id="banner", role="status", **_SPOKEN),
+                html.Div(id="numbers", className="numbers"),
+                dcc.Store(id="answer"),
+            ],
+        ),
+        html.Div(
+            [
+                html.Code(id="command"),
+                dcc.Clipboard(target_id="command", title="copy the command", className="copy"),
+            ],
+            className="command",
+        ),
+        html.Div(id="about"),
+        html.Div(id="elsewhere", className="about"),
+        dcc.Store(id="elsewhere-data"),
+        html.Div(
+            [
+                _figure(
+                    "curves",
+                    "Trade-off curves",
+                    dcc.Tabs(
+                        id="tab",
+                        value="run",
+                        children=[
+                            dcc.Tab(label="the whole run", value="run"),
+                            dcc.Tab(label="one round", value="one-round"),
+                        ],
+                        mobile_breakpoint=0,
+                    ),
+                    "Least false negative rate β of telling D' from D at false positive rate α: high is private.",
+                ),
+                _figure("growth", "ε against steps", None, "The truth is between leakage and guarantee."),
+            ],
+            className="side",
+        ),
+    ]
+
+
+def _figure(name: str, title: str, above: Any, caption: str) -> html.Div:
+    return html.Div(
+        [
+            html.H2(title),
+            above,
+            _loading(
+                f"{name}-loading",
+                [
+                    dcc.Graph(id=f"{name}-graph", config=_GRAPH, figure={"data": [], "layout": {}}, className="plot"),
+                    html.P(id=f"{name}-note", className="warning"),
+                    dcc.Store(id=f"{name}-data"),
+                ],
+            ),
+            html.P(
+                [
+                    html.Span(caption + " ", className="note"),
+                    html.A("CSV", id=f"{name}-csv", href="#", download=""),
+                    html.Span(" · ", className="note"),
+                    html.Button("PNG", id=f"{name}-png", type="button", className="link"),
+                ],
+                className="below",
+            ),
+        ],
+        className="picture",
+    )
+
+
+def _loading(name: str, children: list[Any]) -> dcc.Loading:
+    return dcc.Loading(
+        children,
+        id=name,
+        type="circle",
+        delay_show=150,
+        overlay_style={"visibility": "visible", "opacity": 0.45},
+        color="var(--link)",
+    )
+
+
+def number_text(value: float | None) -> str:
+    """Six digits, as the command prints them."""
+    return words.NONE_KNOWN if value is None else f"{value:.6g}"
+
+
+def banner(kind: str, label: str, headline: str, text: str = "") -> html.Div:
+    """The verdict, or what is in its place."""
+    return html.Div(
+        [html.P(label, className="tag"), html.P(headline, className="headline"), html.P(text) if text else None],
+        className=f"banner {kind}",
+    )
+
+
+def command_line(settings: Settings) -> list[Any]:
+    """The command, never broken between an option and its value."""
+    first, *options = settings.command_parts
+    return [html.Span(first), *(part for option in options for part in (" ", html.Span(option)))]
+
+
+def three_numbers(answer: Account | None) -> list[html.Div]:
+    """Claimed, leakage, guarantee; dashes where there is no answer."""
+    tiles = []
+    for name, meaning in _WHAT_THEY_ARE.items():
+        value = None if answer is None else getattr(answer, name).epsilon
+        text = "–" if answer is None else number_text(value)
+        reason = words.why_no_guarantee(answer.notes) if answer is not None and value is None else None
+        tiles.append(
+            html.Div(
+                [
+                    html.Div(f"{name} ε", className="name"),
+                    html.Div(text, id=f"number-{name}", className="value" if len(text) < 9 else "value long"),
+                    html.Div(meaning if reason is None else reason, className="meaning"),
+                ],
+                className=f"number {name}",
+            )
+        )
+    return tiles
+
+
+def about(answer: Account) -> html.Div:
+    """The pair that proves the leakage, and the notes."""
+    notes = [note for note in answer.notes if words.why_no_guarantee((note,)) is None]
+    return html.Div(
+        [
+            html.P([html.B("The pair that proves the leakage: "), html.Span(f"{answer.leakage.pair}.", id="pair")]),
+            _notes(notes),
+        ],
+        className="about",
+    )
+
+
+def _notes(notes: Sequence[str]) -> html.Ul | None:
+    return html.Ul([html.Li(f"{note}.") for note in notes], id="notes") if notes else None
+
+
+def at_another_size(size: int, answer: Account) -> html.Ul:
+    """A result is for one N: what another would give."""
+    line = (
+        f"At N = {size:,} instead, the leakage is {number_text(answer.leakage.epsilon)}"
+        f" (claimed {number_text(answer.claimed.epsilon)}): {answer.verdict}."
+    )
+    return html.Ul([html.Li(line)])

@@ -1,0 +1,272 @@
+"""Which part of the page is filled by which answer.
+
+The controls end in one store, `settings`, with a key (the address that says the same), the page's own name and a serial number.
+The three numbers are computed for it first, the pictures once those are there. Every answer carries the key it was asked with and
+is shown only while that is still the page's; a request whose serial is no longer the newest is given up by the workers.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+from typing import Any
+
+import dash
+import flask
+from dash import ClientsideFunction, Input, Output, State
+
+from noisymean.accountant import Account
+from noisymean.errors import NoisymeanError
+from noisymean.explore import components
+from noisymean.explore.settings import CONTROLS, Reader, Settings
+from noisymean.explore.workers import Newest, Outcome, Workers
+from noisymean.mechanisms import Adjacency
+from noisymean.one_round import Curves
+from noisymean.report.page import figures, words
+from noisymean.run_curves import Growth, RunCurves
+
+ASSETS = Path(__file__).parent / "assets"
+_RUN: tuple[str, ...] = ("claimed", "leakage", "guarantee")
+_ONE_ROUND = ("claimed", "guarantee", "guarantee_tight", "ceiling", "ceiling_clt", "leakage")
+
+
+def build(read: Reader, workers: Workers) -> dash.Dash:
+    """The application; everything it needs is served by itself."""
+    app = dash.Dash(
+        "noisymean",
+        title="noisymean explore",
+        update_title="noisymean explore",
+        assets_folder=str(ASSETS),
+        index_string=components.index(),
+        meta_tags=[{"name": "viewport", "content": "width=device-width, initial-scale=1"}],
+        serve_locally=True,
+        add_log_handler=False,
+        enable_mcp=False,
+    )
+    app.layout = components.layout()
+    _in_the_browser(app)
+    _answered(app, read, workers)
+    _downloads(app.server, read, workers)
+    return app
+
+
+def _in_the_browser(app: Any) -> None:
+    """What needs no server: the controls, the address, the colours, and that no old answer is shown."""
+
+    def function(name: str) -> ClientsideFunction:
+        return ClientsideFunction("explore", name)
+
+    boxes, sliders = ([f"{kind}-{control.name}" for control in CONTROLS] for kind in ("box", "slider"))
+    linked = [("mechanism", "value"), *((name, "value") for name in (*boxes, *sliders))]
+    app.clientside_callback(
+        function("controls"),
+        *(Output(*one) for one in linked),
+        Output("settings", "data"),
+        *(Output(f"control-{control.name}", "hidden") for control in CONTROLS),
+        Input("url", "search"),
+        *(Input(*one) for one in linked),
+        State("controls", "data"),
+    )
+    app.clientside_callback(
+        function("show"),
+        Output("banner", "children"),
+        Output("numbers", "children"),
+        Output("about", "children"),
+        Output("command", "children"),
+        Output("elsewhere", "children", allow_duplicate=True),
+        Input("answer", "data"),
+        State("settings", "data"),
+        prevent_initial_call=True,
+    )
+    app.clientside_callback(
+        function("children"),
+        Output("elsewhere", "children"),
+        Input("elsewhere-data", "data"),
+        State("settings", "data"),
+        prevent_initial_call=True,
+    )
+    for name in ("curves", "growth"):
+        app.clientside_callback(
+            function("draw"),
+            Output(f"{name}-graph", "figure"),
+            Output(f"{name}-note", "children"),
+            Output(f"{name}-csv", "href"),
+            Input(f"{name}-data", "data"),
+            Input("scheme", "data"),
+            State("settings", "data"),
+            State("palette", "data"),
+            prevent_initial_call=True,
+        )
+        app.clientside_callback(
+            function("png"),
+            Output(f"{name}-png", "title"),
+            Input(f"{name}-png", "n_clicks"),
+            State(f"{name}-graph", "id"),
+            prevent_initial_call=True,
+        )
+
+
+def _answered(app: dash.Dash, read: Reader, workers: Workers) -> None:
+    newest = Newest()
+
+    def asked(part: str, settings: dict[str, Any]) -> Outcome:
+        """The outcome of one part for what the page's controls say."""
+        wanted = newest.wanted(str(settings["page"])[:40], int(settings["serial"]))
+        try:
+            return workers.ask(part, read(Settings.of(settings["values"])), wanted)
+        except NoisymeanError as fault:
+            return Outcome("refused", message=str(fault))
+
+    @app.callback(Output("answer", "data"), Input("settings", "data"), prevent_initial_call=True)
+    def numbers(settings: dict[str, Any]) -> dict[str, Any]:
+        outcome = asked("numbers", settings)
+        if outcome.kind == "unwanted":
+            raise dash.exceptions.PreventUpdate
+        return {"key": settings["key"], **_shown(outcome, Settings.of(settings["values"]), workers.limit)}
+
+    def picture(part: str, answer: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
+        if answer["key"] != settings["key"]:
+            raise dash.exceptions.PreventUpdate
+        csv = f"/csv/{part}?{settings['key']}"
+        if not answer["drawable"]:
+            return {"key": settings["key"], "figure": None, "note": "", "csv": csv}
+        outcome = asked(part, settings)
+        if outcome.kind == "unwanted":
+            raise dash.exceptions.PreventUpdate
+        figure = None if outcome.answer is None else _figure(outcome.answer)
+        note = _missing(part, outcome, workers.limit)
+        return {"key": settings["key"], "figure": figure, "note": note, "csv": csv}
+
+    @app.callback(
+        Output("curves-data", "data"),
+        Input("answer", "data"),
+        Input("tab", "value"),
+        State("settings", "data"),
+        prevent_initial_call=True,
+    )
+    def curves(answer: dict[str, Any] | None, tab: str, settings: dict[str, Any]) -> dict[str, Any]:
+        if answer is None:
+            raise dash.exceptions.PreventUpdate
+        return picture("one-round" if tab == "one-round" else "run", answer, settings)
+
+    @app.callback(
+        Output("growth-data", "data"), Input("answer", "data"), State("settings", "data"), prevent_initial_call=True
+    )
+    def growth(answer: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
+        return picture("growth", answer, settings)
+
+    @app.callback(
+        Output("elsewhere-data", "data"), Input("answer", "data"), State("settings", "data"), prevent_initial_call=True
+    )
+    def elsewhere(answer: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
+        if answer["key"] != settings["key"] or not answer["drawable"]:
+            raise dash.exceptions.PreventUpdate
+        found = asked("elsewhere", settings).answer
+        return {"key": settings["key"], "children": None if found is None else components.at_another_size(*found)}
+
+
+def _shown(outcome: Outcome, settings: Settings, limit: float) -> dict[str, Any]:
+    """Banner, numbers, what is to be said about them, and the command; `drawable` where pictures make sense."""
+    command = components.command_line(settings)
+    if outcome.kind == "complete":
+        answer: Account = outcome.answer
+        verdict = words.account_verdict(answer, Adjacency.ADD_REMOVE)
+        return {
+            "banner": components.banner(verdict.kind, verdict.label, verdict.headline, verdict.text),
+            "numbers": components.three_numbers(answer),
+            "about": components.about(answer),
+            "command": command,
+            "drawable": True,
+        }
+    if outcome.kind == "slow":
+        told = components.banner(
+            "unknown", "takes longer", f"This setting takes longer than {limit:g} seconds: run the command below."
+        )
+    elif outcome.kind == "refused":
+        told = components.banner("bad", "not possible", outcome.message)
+    else:
+        told = components.banner("bad", "a fault of noisymean", outcome.message, "The command below shows it in full.")
+    return {
+        "banner": told,
+        "numbers": components.three_numbers(None),
+        "about": None,
+        "command": None if outcome.kind == "refused" else command,
+        "drawable": outcome.kind == "slow",
+    }
+
+
+def _missing(part: str, outcome: Outcome, limit: float) -> str:
+    """What a picture does not show, and why."""
+    match outcome.kind:
+        case "complete":
+            curve = outcome.answer
+            if isinstance(curve, RunCurves) and curve.guarantee is None:
+                return "No curve of a guarantee is known for this run."
+            return ""
+        case "slow" if outcome.answer is None:
+            return f"This picture takes longer than {limit:g} seconds: run the command above with --plot run.png."
+        case "slow" if part == "growth":
+            return f"Numbers of steps that took longer than {limit:g} seconds together are left out."
+        case "slow":
+            return f"The curve of the guarantee takes longer than {limit:g} seconds: run the command above with --plot run.png."
+        case _:
+            return outcome.message
+
+
+def _figure(answer: RunCurves | Curves | Growth) -> dict[str, Any]:
+    if isinstance(answer, Growth):
+        figure = figures.epsilon_against_steps(answer)
+    elif isinstance(answer, Curves):
+        figure = figures.tradeoff_curves(
+            RunCurves(answer.alpha, answer.claimed, answer.leakage, answer.guarantee_tight)
+        )
+    else:
+        figure = figures.tradeoff_curves(answer)
+    drawn: dict[str, Any] = figure.to_plotly_json()
+    return drawn
+
+
+# --- downloads ---------------------------------------------------------------------------------------------------------
+
+
+def _downloads(server: flask.Flask, read: Reader, workers: Workers) -> None:
+    @server.get("/csv/<part>")
+    def table(part: str) -> flask.Response:
+        if part not in ("run", "one-round", "growth"):
+            flask.abort(404)
+        try:
+            outcome = workers.ask(part, read(Settings.of(flask.request.args)))
+        except NoisymeanError as fault:
+            outcome = Outcome("refused", message=str(fault))
+        match outcome.kind:
+            case "complete":
+                headers = {"Content-Disposition": f'attachment; filename="noisymean-{part}.csv"'}
+                return flask.Response(_csv(outcome.answer), mimetype="text/csv", headers=headers)
+            case "refused":
+                return flask.Response(f"{outcome.message}\n", 400, mimetype="text/plain")
+            case "slow":
+                line = f"this setting takes longer than {workers.limit:g} seconds\n"
+                return flask.Response(line, 503, mimetype="text/plain")
+            case _:
+                return flask.Response(f"{outcome.message}\n", 500, mimetype="text/plain")
+
+
+def _csv(answer: RunCurves | Curves | Growth) -> str:
+    """A row for each point, numbers in full; empty where nothing is known."""
+    first = "steps" if isinstance(answer, Growth) else "alpha"
+    names = _ONE_ROUND if isinstance(answer, Curves) else _RUN
+    columns = {name: getattr(answer, name) for name in (first, *names)}
+    there = {name: values for name, values in columns.items() if values is not None}
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(there)
+    for row in zip(*there.values(), strict=True):
+        writer.writerow([_cell(name, float(value)) for name, value in zip(there, row, strict=True)])
+    return text.getvalue()
+
+
+def _cell(name: str, value: float) -> str:
+    if value != value:
+        return ""
+    return str(int(value)) if name == "steps" else repr(value)

@@ -1,0 +1,101 @@
+"""The page's server: on 127.0.0.1 and nowhere else.
+
+A page of another site may have its name point here (DNS rebinding) or send requests from the user's browser: both are told by
+their headers, Host and Origin, and refused. What is served may load nothing from elsewhere, by its own policy.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import socket
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from noisymean.errors import InvalidInput, MissingDependency
+from noisymean.explore.settings import Reader
+
+if TYPE_CHECKING:
+    import dash
+
+LOOPBACK = "127.0.0.1"
+HIGHEST_PORT = 65535
+_NAMES = ("127.0.0.1", "localhost")
+
+
+def need_dash() -> None:
+    """Complain at once when the page cannot be made."""
+    for package in ("dash", "plotly"):
+        if importlib.util.find_spec(package) is None:
+            raise MissingDependency(package, "explore")
+
+
+def bound(port: int) -> socket.socket:
+    """A socket on this machine's own address; 0: any free port."""
+    if not 0 <= port <= HIGHEST_PORT:
+        raise InvalidInput("port", port, f"a whole number from 0 to {HIGHEST_PORT}", "leave it out for a free one")
+    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        listening.bind((LOOPBACK, port))
+        listening.listen(128)
+    except OSError as fault:
+        listening.close()
+        reason = fault.strerror or str(fault)
+        raise InvalidInput("port", port, f"a free port ({reason})", "leave --port out for a free one") from None
+    return listening
+
+
+def serve(listening: socket.socket, read: Reader, ready: Callable[[str], None]) -> None:
+    """Until Ctrl-C; `ready` is given the address once requests are answered."""
+    from werkzeug.serving import WSGIRequestHandler, make_server
+
+    from noisymean.explore.page import build
+    from noisymean.explore.workers import Workers
+
+    class Quiet(WSGIRequestHandler):
+        def log(self, type: str, message: str, *args: object) -> None:
+            """Neither requests nor connections that a browser dropped are news."""
+
+    port = listening.getsockname()[1]
+    workers = Workers()
+    workers.start()
+    try:
+        app = build(read, workers)
+        protect(app, port)
+        server = make_server(LOOPBACK, port, app.server, threaded=True, request_handler=Quiet, fd=listening.fileno())
+        ready(f"http://{LOOPBACK}:{port}/")
+        # returns at Ctrl-C
+        server.serve_forever()
+    finally:
+        workers.stop()
+
+
+def protect(app: dash.Dash, port: int) -> None:
+    """Refuse what is not meant for this server, and let the page load nothing from elsewhere."""
+    import flask
+
+    hosts = {f"{name}:{port}" for name in _NAMES}
+    origins = {f"http://{host}" for host in hosts}
+    scripts = " ".join(["'self'", *(f"'{digest}'" for digest in _digests(app))])
+    policy = (
+        f"default-src 'self'; script-src {scripts}; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
+        "font-src 'self' data:; object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    )
+
+    @app.server.before_request  # type: ignore[untyped-decorator]
+    def only_from_here() -> flask.Response | None:
+        asked, origin = flask.request.headers.get("Host"), flask.request.headers.get("Origin")
+        if asked in hosts and (origin is None or origin in origins):
+            return None
+        return flask.Response("403: this page is for this machine only\n", 403, mimetype="text/plain")
+
+    @app.server.after_request  # type: ignore[untyped-decorator]
+    def closed(response: flask.Response) -> flask.Response:
+        response.headers["Content-Security-Policy"] = policy
+        response.headers["X-Content-Type-Options"] = "nosniff"
+        response.headers["Referrer-Policy"] = "no-referrer"
+        return response
+
+
+def _digests(app: dash.Dash) -> list[str]:
+    """Of the few lines of script that Dash writes into the page."""
+    return [digest.strip("'") for digest in app.csp_hashes()]

@@ -1,0 +1,217 @@
+"""Questions answered in other processes, with a time limit.
+
+A process can be stopped in the middle of a sum, a thread cannot. What is no longer wanted is given a moment to finish, because
+it is then remembered and a new process takes a second to start; what takes longer than its limit is stopped.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import signal
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import lru_cache
+from multiprocessing.connection import Connection
+from queue import Empty, LifoQueue
+from typing import Any, Literal, final
+
+from noisymean.errors import NoisymeanError
+from noisymean.explore.answers import PARTS
+from noisymean.explore.settings import Question
+
+LIMIT_SECONDS = 8.0
+_GRACE_SECONDS = 1.5
+_LOOK_SECONDS = 0.05
+_PROCESSES = 3
+_REMEMBERED = 512
+_MOST_PAGES = 256
+
+Kind = Literal["complete", "slow", "refused", "failed", "unwanted"]
+
+
+@final
+@dataclass(frozen=True)
+class Outcome:
+    """complete: the answer. slow: what there was at the limit, or None. refused, failed: why. unwanted: nobody waits for it."""
+
+    kind: Kind
+    answer: Any = None
+    message: str = ""
+
+
+@final
+class Newest:
+    """Which request of a page is its latest; older ones are not wanted any more."""
+
+    def __init__(self) -> None:
+        self._serials: OrderedDict[str, int] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def wanted(self, page: str, serial: int) -> Callable[[], bool]:
+        """Note the request; the function says whether a newer one has come since."""
+        with self._lock:
+            self._serials[page] = max(serial, self._serials.pop(page, serial))
+            while len(self._serials) > _MOST_PAGES:
+                self._serials.popitem(last=False)
+        return lambda: self._serials.get(page, serial) <= serial
+
+
+@final
+class _Worker:
+    """One process, which answers one question at a time."""
+
+    def __init__(self) -> None:
+        context = multiprocessing.get_context("spawn")
+        self.connection, theirs = context.Pipe()
+        self._process = context.Process(target=_work, args=(theirs,), daemon=True)
+        # Ctrl-C reaches the whole group of processes: only this one is to say something about it
+        mask = getattr(signal, "pthread_sigmask", None)
+        before = mask(signal.SIG_BLOCK, {signal.SIGINT}) if mask else None
+        try:
+            self._process.start()
+        finally:
+            if mask:
+                mask(signal.SIG_SETMASK, before)
+        theirs.close()
+
+    def stop(self) -> None:
+        self.connection.close()
+        self._process.kill()
+        self._process.join()
+
+
+def _work(connection: Connection) -> None:
+    """Until the other end is closed: (part, question) in, ("partial" | "complete" | "refused" | "failed", value) out."""
+    while True:
+        try:
+            part, question = connection.recv()
+        except (EOFError, OSError):
+            return
+        try:
+            try:
+                answer = PARTS[part](question, lambda early: connection.send(("partial", early)))
+            except NoisymeanError as fault:
+                connection.send(("refused", str(fault)))
+            except Exception as fault:  # the boundary of the process
+                connection.send(("failed", f"{type(fault).__name__}: {fault}"))
+            else:
+                connection.send(("complete", answer))
+        except OSError:
+            return
+
+
+@final
+@dataclass
+class _Slot:
+    """Where an answer is kept once it is complete."""
+
+    outcome: Outcome | None = None
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _slot(part: str, question: Question) -> _Slot:
+    return _Slot()
+
+
+@final
+@dataclass
+class Workers:
+    """Some processes; questions wait for an idle one."""
+
+    limit: float = LIMIT_SECONDS
+    _idle: LifoQueue[_Worker] = field(default_factory=LifoQueue)
+    _all: set[_Worker] = field(default_factory=set)
+
+    def start(self) -> None:
+        """In the background: each takes a second to load the mathematics."""
+        for _ in range(_PROCESSES):
+            self._add()
+
+    def stop(self) -> None:
+        """End every process."""
+        for worker in list(self._all):
+            worker.stop()
+
+    def ask(self, part: str, question: Question, wanted: Callable[[], bool] = lambda: True) -> Outcome:
+        """The answer, if it comes in time and is wanted until then."""
+        slot = _slot(part, question)
+        if slot.outcome is not None:
+            return slot.outcome
+        worker = self._take(wanted)
+        if worker is None:
+            return Outcome("slow" if wanted() else "unwanted")
+        try:
+            worker.connection.send((part, question))
+        except OSError:
+            self._replace(worker)
+            return Outcome("failed", message="a process ended; try again")
+        waiting = _Waiting(worker, time.monotonic() + self.limit)
+        outcome = waiting.outcome(wanted)
+        if outcome.kind == "unwanted":
+            threading.Thread(target=self._finish, args=(waiting, slot), daemon=True).start()
+            return outcome
+        self._done(waiting, slot, outcome)
+        return outcome
+
+    def _take(self, wanted: Callable[[], bool]) -> _Worker | None:
+        deadline = time.monotonic() + self.limit
+        while wanted() and time.monotonic() < deadline:
+            with suppress(Empty):
+                return self._idle.get(timeout=_LOOK_SECONDS)
+        return None
+
+    def _finish(self, waiting: _Waiting, slot: _Slot) -> None:
+        """Nobody waits, but an answer that is nearly there is worth keeping."""
+        waiting.deadline = min(waiting.deadline, time.monotonic() + _GRACE_SECONDS)
+        self._done(waiting, slot, waiting.outcome(lambda: True))
+
+    def _done(self, waiting: _Waiting, slot: _Slot, outcome: Outcome) -> None:
+        if outcome.kind in ("complete", "refused"):
+            slot.outcome = outcome
+        if waiting.ended:
+            self._idle.put(waiting.worker)
+        else:
+            self._replace(waiting.worker)
+
+    def _replace(self, worker: _Worker) -> None:
+        self._all.discard(worker)
+        worker.stop()
+        self._add()
+
+    def _add(self) -> None:
+        worker = _Worker()
+        self._all.add(worker)
+        self._idle.put(worker)
+
+
+@final
+@dataclass
+class _Waiting:
+    """For one answer of one worker."""
+
+    worker: _Worker
+    deadline: float
+    ended: bool = False
+    _early: Any = None
+
+    def outcome(self, wanted: Callable[[], bool]) -> Outcome:
+        """What came until the deadline, or until it was not wanted any more."""
+        connection = self.worker.connection
+        while (left := self.deadline - time.monotonic()) > 0.0:
+            try:
+                if connection.poll(min(left, _LOOK_SECONDS)):
+                    kind, value = connection.recv()
+                    if kind == "partial":
+                        self._early = value
+                        continue
+                    self.ended = True
+                    return Outcome(kind, value) if kind == "complete" else Outcome(kind, message=value)
+            except (EOFError, OSError):
+                return Outcome("failed", message="the process that computed it ended")
+            if not wanted():
+                return Outcome("unwanted")
+        return Outcome("slow", self._early)
