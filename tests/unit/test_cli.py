@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import io
 import json
@@ -13,14 +12,14 @@ import sys
 import time
 from fractions import Fraction
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pytest
 
 import noisymean as nm
+from command_line import Result, run
 from noisymean.cli import curve as curve_command
-from noisymean.cli import demo, faults, main, mechanism, output, values
+from noisymean.cli import demo, faults, mechanism, output, values
 from noisymean.cli.verdict import judge, remark
 from noisymean.errors import InvalidInput
 from noisymean.mechanisms import denominator_step
@@ -30,20 +29,6 @@ NOISE = ("--noise-multiplier", "2")
 RATE = ("--sample-rate", "0.7")
 EASGM = ("curve", "--mechanism", "easgm")
 COMPLETE = (*EASGM, *SIZES, *NOISE, *RATE)
-
-
-class Result(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
-def run(*words: str) -> Result:
-    """One command line, in this process."""
-    out, err = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        code = main(list(words))
-    return Result(code, out.getvalue(), err.getvalue())
 
 
 def environment() -> dict[str, str]:

@@ -7,8 +7,8 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from test_cli import run
 
+from command_line import run
 from noisymean.errors import InvalidInput
 from noisymean.probe import code_audit, packages
 from noisymean.probe.code_audit import MEAN, NO_POISSON, SUM, Audited, audit_opacus, versions_of

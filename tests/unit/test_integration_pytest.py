@@ -12,9 +12,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_cli import run
 
 import noisymean as nm
+from command_line import run
 from noisymean.errors import InvalidInput
 from noisymean.integrations.pytest_plugin import NotPrivate, assert_private
 from noisymean.targets.synthetic import Synthetic

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_cli import run
 
+from command_line import run
 from noisymean.errors import InvalidInput, Undefined
 from noisymean.probe import Kind, probe
 from noisymean.probe.finding import Finding, Sampling, Severity

@@ -55,13 +55,15 @@ class Store:
 
     @classmethod
     def at(cls, path: Path) -> Store:
-        """The store in that file, made if there is none."""
+        """The store in that file; if there is none, the first block makes it, so that a refused audit leaves nothing."""
         if not path.parent.is_dir():
             raise InvalidInput("store", str(path), "a file in an existing folder", f"create {path.parent} first")
-        if not path.exists():
-            _create(path)
-        _check_header(path)
         store = cls(path)
+        if not path.exists():
+            if not os.access(path.parent, os.W_OK):
+                raise InvalidInput("store", str(path), "a file that can be written", "choose another folder")
+            return store
+        _check_header(path)
         with store._open() as database:
             (version,) = database.execute("pragma user_version").fetchone()
             (health,) = database.execute("pragma quick_check(1)").fetchone()
@@ -75,6 +77,8 @@ class Store:
 
     def blocks(self, plan: Plan) -> list[Block]:
         """What is there of this plan; a block that is not as it was written is an error, not a gap."""
+        if not self.path.exists():
+            return []
         with self._open() as database:
             rows = database.execute(
                 "select block, smaller, larger, features, checksum from blocks where digest = ? order by block",
@@ -88,6 +92,9 @@ class Store:
         data = np.ascontiguousarray(features, dtype="<f8").tobytes()
         runs = block.smaller.shape[0], block.larger.shape[0]
         row = (plan.digest(), block.index, *runs, data, _checksum(plan, block.index, *runs, data))
+        if not self.path.exists():
+            _create(self.path)
+            _check_header(self.path)
         with self._open() as database, database:
             database.execute(
                 "insert or ignore into audits values (?, ?)", (plan.digest(), canonical(plan.configuration()))
@@ -96,6 +103,8 @@ class Store:
 
     def seeds(self) -> dict[str, int]:
         """The seed of every audit in here, by its digest."""
+        if not self.path.exists():
+            return {}
         with self._open() as database:
             rows = database.execute("select digest, configuration from audits").fetchall()
         return {digest: json.loads(configuration)["seed"] for digest, configuration in rows}
