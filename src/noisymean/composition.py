@@ -9,9 +9,9 @@ theta0 is the saddle point K'(theta0) = t. Along theta0 + i tau the integrand is
 V = K''(theta0); the midpoint rule on it converges geometrically, and a pole nearer than the rule can see is put back by its
 residue, as in `numerics.chi_square`. The cost does not depend on the number of rounds, of records, or of dimensions.
 
-The rule is run with two steps; their difference, times ten, is charged to the result, and the line is cut only where the
-integrand has fallen below e^-40 of its peak. Few rounds of a loss that is nearly an atom decay too slowly for that: they
-raise `SlowDecay`, and the caller uses the grid of `pld` instead.
+The rule is run with steps that shrink by 0.7 until two results agree to 1e-7; the finer is then good to about 1e-10, which is
+charged. The line is cut only where the integrand has fallen below e^-40 of its peak. Few rounds of a loss that is nearly an
+atom decay too slowly for that: they raise `SlowDecay`, and the caller uses the grid of `pld` instead.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _POLES = (0.0, 1.0)
 # Tails below e^-100000 are reported by Chernoff's bound: a logarithm of that size has ten digits left after its point.
 _HOPELESS = 1.5e5
 _HOPELESS_PEAK = -1e5
-# Relative error of the tails that is charged to every bound, beside the measured difference of the two rules,
+# Relative error of the tails that is charged to every bound,
 COMPOSED_ERROR = 1e-10
 # and what the rounding of one round's K adds to it for each round.
 _ERROR_OF_A_ROUND = 1e-15

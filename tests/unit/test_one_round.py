@@ -14,6 +14,8 @@ from scipy.special import ndtr, ndtri
 import noisymean as nm
 import oracles
 from noisymean.gaussian_pair import GaussianPairs
+from noisymean.numerics import binomial
+from noisymean.one_round import batch_shift
 from noisymean.tradeoff import Subsampled
 
 KINDS = (nm.EASGM, nm.ASGM, nm.FEASGM)
@@ -381,3 +383,23 @@ def test_extreme_rates(kind: Any, rate: str) -> None:
     curves = nm.curve(build(kind, 50, 100, rate, 1.0), alpha)
     assert (curves.guarantee <= curves.guarantee_tight).all()
     assert (curves.guarantee_tight <= curves.leakage + 1e-14).all()
+
+
+@pytest.mark.parametrize("dimension", [8, 12, 16, 24])
+@pytest.mark.parametrize(
+    ("size", "rate", "sigma"), [(851, "0.0493", 7.95), (486, "0.1531", 12.7), (182, "0.2954", 14.67)]
+)
+def test_sums_over_sizes_are_as_good_as_charged(dimension: int, size: int, rate: str, sigma: float) -> None:
+    """Against all sizes one by one. In few dimensions no polynomial in the size follows the loss."""
+    mechanism = build(nm.EASGM, size, dimension, rate, sigma)
+    used = batch_shift(mechanism, size, 0.0)
+    every = binomial.enumerated(size, mechanism.q)
+    shifts = every.sizes / ((size + 1) * sigma)
+    exact = GaussianPairs(dimension, every.weights, shifts, np.full_like(shifts, used.log_scales[0]))
+    t = np.linspace(-6.0, 6.0, 97) * np.sqrt(2.0 * dimension) / size
+    lines = []
+    for curve in (used, exact):
+        tails = curve.tails(t)
+        lines.append(np.exp(tails.q_below) + np.exp(t + tails.p_above))
+    charged = used.slack * np.minimum(1.0, np.exp(t)) + used.relative_error * lines[0]
+    assert np.all(lines[0] - lines[1] <= charged)
