@@ -125,7 +125,7 @@ def _below_the_accountant(found: Rows) -> Judged:
     )
     return agreement(
         all(gap > 0.0 for gap in gaps.values()),
-        shown[0].upper() + shown[1:] + ".",
+        f"{shown}.",
         otherwise="The bound does not come below the accountant's curve for both models.",
     )
 

@@ -20,10 +20,11 @@ from noisymean.targets.opacus_releases.releases import VERSIONS, Release
 
 QUICK = ("0.11.0", "0.12.0", "0.13.0", "0.14.0", "0.15.0", "1.0.2", "1.4.1", "1.5.4", "1.6.0")
 _YES, _NO = "yes", "no"
+_NEWER = "not in it"
 
 
 class NoRelease(NoisymeanError):
-    """Not one release could be run."""
+    """Not one release of the paper's table could be run."""
 
 
 def rows(effort: Effort, tell: Tell) -> list[Row]:
@@ -34,8 +35,8 @@ def rows(effort: Effort, tell: Tell) -> list[Row]:
         progress=lambda one, done, total: tell(f"{one.version}, {done} of {total}"),
     )
     found = [_row(one) for one in audited]
-    if all(row["fault"] for row in found):
-        raise NoRelease(f"no release of Opacus could be run: {found[0]['fault']}")
+    if all(row["fault"] for row in found if row["paper"] != _NEWER):
+        raise NoRelease(f"no release of the paper's table could be run: {found[0]['fault']}")
     return found
 
 
@@ -57,9 +58,9 @@ def _row(one: Audited) -> Row:
         "rate_moves_with_size": _YES if MEAN in one.findings and one.findings[MEAN].rates.moves_with_size else _NO,
         "run_and_read": "; ".join(one.disagreements) or "agree",
         "adaptive_clipping": "; ".join(leaks(one.findings[ADAPTIVE])[-1:]) if ADAPTIVE in one.findings else "",
-        "paper": "not in it" if one.paper is None else one.paper.words,
+        "paper": _NEWER if one.paper is None else one.paper.words,
         "against_paper": "; ".join(one.against_paper),
-        "fault": "; ".join(one.faults.values()),
+        "fault": "; ".join(dict.fromkeys(one.faults.values())),
     }
 
 
@@ -69,7 +70,7 @@ def _name(kind: Kind | None) -> str:
 
 def finding(found: Rows) -> str:
     """How many rows of the paper's table are as found."""
-    listed = [row for row in found if row["paper"] != "not in it" and not row["fault"]]
+    listed = [row for row in found if row["paper"] != _NEWER and not row["fault"]]
     differ = [row for row in listed if row["against_paper"]]
     failed = sum(bool(row["fault"]) for row in found)
     same = f"{len(listed) - len(differ)} of {len(listed)}"
@@ -79,8 +80,10 @@ def finding(found: Rows) -> str:
 
 def notes(found: Rows) -> Sequence[str]:
     """What the paper does not speak of."""
-    said = []
-    newest = [row for row in found if row["paper"] == "not in it" and not row["fault"]]
+    said = [
+        "Releases that an earlier code audit has kept are not run again; `noisymean code-audit opacus --fresh` does."
+    ]
+    newest = [row for row in found if row["paper"] == _NEWER and not row["fault"]]
     said += [
         f"{row['release']}, which came after the paper, divides by the same floor ({row['mechanism']})."
         for row in newest
@@ -131,10 +134,11 @@ def _over(first: str, last: str, judge: Callable[[Rows], Judged]) -> Callable[[R
 
 
 def _seen(mine: Rows, column: str = "mechanism") -> str:
-    """`0.12.0 to 0.13.0: ASGM`, for each run of equal values."""
+    """`0.12.0 to 0.13.0: ASGM`, for each run of equal values; mechanisms in capitals."""
     parts: list[tuple[str, list[str]]] = []
     for row in mine:
-        value = str(row[column]).upper() or "none"
+        value = str(row[column]) or "none"
+        value = value.upper() if column.startswith("mechanism") else value
         if parts and parts[-1][0] == value:
             parts[-1][1].append(str(row["release"]))
         else:
@@ -182,7 +186,7 @@ def _has_switch(mine: Rows) -> Judged:
     without = where(mine, poisson_switch="")
     return agreement(
         not without,
-        f"{len(mine) - len(without)} of {len(mine)} have a switch: {_seen(mine, 'poisson_switch').lower()}.",
+        f"{len(mine) - len(without)} of {len(mine)} have a switch: {_seen(mine, 'poisson_switch')}.",
         otherwise=f"No switch in {', '.join(str(row['release']) for row in without)}.",
     )
 

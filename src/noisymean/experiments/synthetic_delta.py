@@ -31,6 +31,7 @@ RATES: dict[type[EASGM] | type[ASGM], tuple[str, ...]] = {
     ASGM: ("0.5", "0.6", "0.7", "0.8", "0.9"),
 }
 CONTENDERS = (VOTE_KS, VOTE_NORM, OPTIMAL)
+_VOTES = {VOTE_KS: "Kolmogorov-Smirnov", VOTE_NORM: "chi-square of the norm"}
 # Rates at which the paper sees the leakage of ASGM rise with N.
 _RISING = ("0.6", "0.7")
 
@@ -159,8 +160,8 @@ def _asgm_rises_at_two_rates(found: Rows) -> Judged:
     lines = {rate: line for rate, line in _by_rate(found, ASGM).items() if rate in _RISING}
     rising = [rate for rate, line in lines.items() if _rises(line)]
     votes = [
-        f"{rate} ({contender.label}: {series((number(row, 'delta_lower') for row in line), 3)})"
-        for contender in (VOTE_KS, VOTE_NORM)
+        f"{rate} ({words}: {series((number(row, 'delta_lower') for row in line), 3)})"
+        for contender, words in _VOTES.items()
         for rate, line in _by_rate(found, ASGM, contender).items()
         if rate in _RISING and any(number(b, "delta_lower") > number(a, "delta_lower") for a, b in pairwise(line))
     ]
@@ -194,10 +195,11 @@ def _audit_is_tight(found: Rows) -> Judged:
     best = max(shares[VOTE_KS], shares[VOTE_NORM])
     return agreement(
         best >= 0.95,
-        f"Median share of the true delta(0) that the vote shows: {shares[VOTE_KS]:.0%} with Kolmogorov-Smirnov,"
-        f" {shares[VOTE_NORM]:.0%} with the chi-square of the norm; the likelihood ratio shows {shares[OPTIMAL]:.0%}.",
+        f"Median share of the true delta(0) that the vote shows: {100 * shares[VOTE_KS]:.0f} % with Kolmogorov-Smirnov,"
+        f" {100 * shares[VOTE_NORM]:.0f} % with the chi-square of the norm; the likelihood ratio shows"
+        f" {100 * shares[OPTIMAL]:.0f} %.",
         otherwise="A vote over components is not the optimal test. The paper does not name its test of normality: with one of"
-        " the norm the vote comes close for EASGM, with one of the shape it loses most. The likelihood ratio, which the paper"
+        " the norm the vote comes closer, with one of the shape it loses most. The likelihood ratio, which the paper"
         " calls too expensive, needs only the inner products with the N + 1 gradients and the norm.",
     )
 
@@ -210,8 +212,8 @@ def _vote_as_written(found: Rows) -> Judged:
     wrong = median(1.0 - 0.5 * (number(row, "alpha") + number(row, "beta")) for row in mine)
     return agreement(
         len(shown) == len(mine),
-        f"As the text has it, the guess is wrong in {wrong:.0%} of the trials (median; chi-square of the norm), and leakage is"
-        f" seen in {len(shown)} of {len(mine)} settings; the other way round in"
+        f"As the text has it, the guess is wrong in {100 * wrong:.0f} % of the trials (median; chi-square of the norm), and"
+        f" leakage is seen in {len(shown)} of {len(mine)} settings; the other way round in"
         f" {sum(advantage < 0.0 for advantage in turned)}.",
         otherwise="The text and Algorithm 1 disagree on which answer means D'. Ours votes D' when only the law of D' fits.",
     )

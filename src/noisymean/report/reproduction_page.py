@@ -39,7 +39,7 @@ class Section:
         """The picture, inside the page."""
         if self.picture is None:
             return None
-        return page.picture_block(self.picture, caption=f"{self.place}: {self.shows}. {self.finding}")
+        return page.picture_block(self.picture, caption=self.finding)
 
     def with_answer(self, answer: str) -> list[Mapping[str, str]]:
         """Statements that got this answer."""
