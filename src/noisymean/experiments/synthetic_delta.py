@@ -191,16 +191,22 @@ def _asgm_grows_with_rate(found: Rows) -> Judged:
 
 
 def _audit_is_tight(found: Rows) -> Judged:
-    shares = {contender: _share(where(found, distinguisher=contender.label)) for contender in CONTENDERS}
-    best = max(shares[VOTE_KS], shares[VOTE_NORM])
+    """By the estimated errors, which say the same whatever the number of trials."""
+    shares = {
+        contender: median(
+            (1.0 - number(row, "alpha") - number(row, "beta")) / number(row, "exact")
+            for row in where(found, distinguisher=contender.label)
+        )
+        for contender in CONTENDERS
+    }
     return agreement(
-        best >= 0.95,
-        f"Median share of the true delta(0) that the vote shows: {100 * shares[VOTE_KS]:.0f} % with Kolmogorov-Smirnov,"
-        f" {100 * shares[VOTE_NORM]:.0f} % with the chi-square of the norm; the likelihood ratio shows"
+        max(shares[VOTE_KS], shares[VOTE_NORM]) >= 0.95,
+        f"1 - alpha - beta of the vote as a share of the true delta(0), in the median: {100 * shares[VOTE_KS]:.0f} % with"
+        f" Kolmogorov-Smirnov, {100 * shares[VOTE_NORM]:.0f} % with the chi-square of the norm; of the likelihood ratio"
         f" {100 * shares[OPTIMAL]:.0f} %.",
         otherwise="A vote over components is not the optimal test. The paper does not name its test of normality: with one of"
-        " the norm the vote comes closer, with one of the shape it loses most. The likelihood ratio, which the paper"
-        " calls too expensive, needs only the inner products with the N + 1 gradients and the norm.",
+        " the norm the vote comes closer, with one of the shape it loses more. The likelihood ratio, which the paper calls too"
+        " expensive, needs only the inner products with the N + 1 gradients and the norm.",
     )
 
 
@@ -254,7 +260,7 @@ EXPERIMENT = Experiment(
         Statement(
             "Section 1, Section 4 and Algorithm 1",
             "The normality-based vote is a tight audit: it finds the largest leakage there is.",
-            "the better of two votes shows at least 95 % of the true delta(0) in the median",
+            "1 - alpha - beta of the better of two votes is at least 95 % of the true delta(0) in the median",
             _audit_is_tight,
         ),
         Statement(
