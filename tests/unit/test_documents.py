@@ -46,7 +46,7 @@ NOT_RUN = {
     "noisymean explore": "serves until it is stopped; test_explore.py drives it in a browser",
 }
 # Run by `make test-all` only.
-SLOW = ("noisymean probe opacus",)
+SLOW = ("noisymean probe opacus", "noisymean report --mechanism opacus-loader")
 # Scripts that are shown without the lines that every training script has.
 TRAINING_IS_GIVEN = ("README.md", "docs/integrations.md")
 
@@ -154,10 +154,13 @@ def in_a_process(words: list[str]) -> tuple[int, str]:
 
 
 def execute(words: str) -> tuple[int, str]:
+    words, _, file = words.partition(" > ")
     first, *rest = shlex.split(words)
     if first == "noisymean":
         result = run(*rest)
-        return result.code, result.out
+        if file:
+            Path(file).write_text(result.out, encoding="utf-8")
+        return result.code, "" if file else result.out
     assert first == "python", f"nobody knows how to run {first!r}: see this file's docstring"
     return in_a_process(rest)
 

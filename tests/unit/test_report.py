@@ -146,7 +146,8 @@ def test_a_kept_promise_in_words_and_numbers(folder: Path) -> None:
 def test_the_order_of_a_page(folder: Path) -> None:
     seen = text_seen(folder / "all.html")
     marks = [
-        "The privacy promised for this training run is not kept: ε = ",
+        "3 of 3 results speak against the promised privacy. The first of them: The privacy promised for this training run is not"
+        " kept: ε = ",
         "All results",
         "Promised, lost, proved",
         "What an attacker achieves, and how it grows",
@@ -281,6 +282,12 @@ def test_verdicts_are_ordered_from_bad_to_good() -> None:
     assert words.worst(["holds", "not-violated", "violated"]) == "violated"
     assert words.worst(["constant", "holds", "undetermined"]) == "undetermined"
     assert words.worst(["holds"]) == "holds"
+    kept, open_ = (
+        words.Verdict(word, kind, word, "Said.") for word, kind in (("holds", "good"), ("undetermined", "unknown"))
+    )
+    assert words.together([kept]) == kept
+    assert words.together([kept, kept]).headline == "All 2 results support the promised privacy."
+    assert "1 of 2 results leave it open" in words.together([kept, open_]).headline
 
 
 # --- files that are not what they should be ----------------------------------------------------------------------------

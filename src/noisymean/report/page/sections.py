@@ -69,15 +69,13 @@ class Section:
 
 def report(sections: list[Section], *, title: str, command: str) -> str:
     """The whole page; the worst verdict comes first."""
-    word = words.worst([one.verdict.word for one in sections])
-    lead = next(one.verdict for one in sections if one.verdict.word == word)
     return render(
         "report.html",
         title=title,
         subtitle="; ".join(one.title for one in sections) if len(sections) <= 3 else f"{len(sections)} results",
         command=command,
         sections=sections,
-        lead=lead,
+        lead=words.together([one.verdict for one in sections]),
     )
 
 
@@ -92,7 +90,7 @@ def account_section(run: Run, name: str) -> Section:
     why = words.why_no_guarantee(answer.notes)
     return Section(
         kind="account",
-        title=f"{answer.steps:,} steps of {settings_line(mechanism)}",
+        title=f"{answer.steps:,} step{'' if answer.steps == 1 else 's'} of {settings_line(mechanism)}",
         verdict=words.account_verdict(answer, run.adjacency),
         shown={
             "name": name,

@@ -35,6 +35,23 @@ def worst(words: list[str]) -> str:
     return min(words, key=ORDER.index)
 
 
+def together(verdicts: list[Verdict]) -> Verdict:
+    """The verdict on the whole page: that of its only part, or how many parts say what."""
+    word = worst([one.word for one in verdicts])
+    lead = next(one for one in verdicts if one.word == word)
+    if len(verdicts) == 1:
+        return lead
+    total = len(verdicts)
+    bad, open_ = (sum(one.kind == kind for one in verdicts) for kind in ("bad", "unknown"))
+    if bad:
+        headline = f"{bad} of {total} results {'speaks' if bad == 1 else 'speak'} against the promised privacy."
+        return Verdict(word, "bad", lead.label, headline, f"The first of them: {lead.headline}")
+    if open_:
+        headline = f"Nothing here speaks against the promised privacy, and {open_} of {total} results leave it open."
+        return Verdict(word, "unknown", lead.label, headline)
+    return Verdict(word, "good", lead.label, f"All {total} results support the promised privacy.")
+
+
 def number(value: float | None) -> str:
     """Four digits; what double precision cannot hold is said."""
     return "more than double precision can hold" if value is None or math.isinf(value) else f"{value:.4g}"
