@@ -24,7 +24,7 @@ from test_cli import Result, environment, run
 
 import noisymean as nm
 from browser import Seen, browser_page
-from noisymean.cli import pages
+from noisymean.cli import pages, report
 from noisymean.probe import code_audit, probe
 from noisymean.probe.code_audit import MEAN, SUM, Audited
 from noisymean.report import page as page_package
@@ -127,9 +127,10 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
     """The closed form of Balle and Wang for N(0, 1) against N(mu, 1)."""
 
     def spent(epsilon: float) -> float:
-        return norm.cdf(mu / 2 - epsilon / mu) - math.exp(epsilon) * norm.cdf(-mu / 2 - epsilon / mu) - delta
+        other = math.exp(epsilon + norm.logcdf(-mu / 2 - epsilon / mu))
+        return float(norm.cdf(mu / 2 - epsilon / mu) - other - delta)
 
-    return float(brentq(spent, 0.0, 100.0))
+    return float(brentq(spent, 0.0, 1e4))
 
 
 def test_a_kept_promise_in_words_and_numbers(folder: Path) -> None:
@@ -141,6 +142,32 @@ def test_a_kept_promise_in_words_and_numbers(folder: Path) -> None:
     # the best guess between N(0, 1) and N(1, 1)
     assert f"The promise allows about {100 * norm.cdf(0.5):.1f} %" in seen
     assert "None needed for this run." in seen
+
+
+def test_a_kept_promise_of_nothing_is_no_good_news(tmp_path: Path) -> None:
+    """sigma = 0.1: N(0, 1) against N(50, 1)."""
+    page = tmp_path / "page.html"
+    assert run("report", *changed_option(SUM_RUN, "--noise-multiplier", "0.1"), "--out", str(page)).code == 0
+    seen = text_seen(page)
+    assert f"ε = {gaussian_epsilon(50.0, 1e-5):.4g} is proved" in seen
+    assert "promise kept, but a weak one" in seen
+
+
+def changed_option(typed: tuple[str, ...], name: str, value: str) -> list[str]:
+    place = typed.index(name) + 1
+    return [*typed[:place], value, *typed[place + 1 :]]
+
+
+def test_what_cannot_be_drawn_takes_nothing_else_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def beyond(*_: object, **__: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(report, "run_curves", beyond)
+    assert run("report", *SUM_RUN, "--out", str(tmp_path / "page.html")).code == 0
+    content = (tmp_path / "page.html").read_text()
+    assert "What is not drawn here is beyond double precision." in Text(content).seen
+    assert 'id="run-growth"' in content
+    assert 'id="run-tradeoff"' not in content
 
 
 def test_the_order_of_a_page(folder: Path) -> None:
@@ -434,7 +461,7 @@ def mutated(value: Any, chance: random.Random) -> Any:
 def test_damaged_records_give_a_page_or_one_line(folder: Path, tmp_path: Path, kind: str) -> None:
     chance, record = random.Random(7), plain(folder, kind)
     codes = []
-    for _ in range(40 if kind == "audit" else 25):
+    for _ in range(25):
         # accounts are only read here: those that pass would all be computed
         if kind == "account":
             with contextlib.suppress(nm.NoisymeanError):
@@ -491,6 +518,19 @@ def test_the_command_line_starts_without_them() -> None:
     lines = "import sys, noisymean.cli.app; print([m for m in ('jinja2', 'plotly', 'matplotlib', 'torch') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", lines], env=environment(), capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_the_same_page_on_every_run(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "86400")
+    pages_made = []
+    for _ in range(2):
+        assert run("report", str(folder / "audit.json"), "--out", str(tmp_path / "page.html")).code == 0
+        pages_made.append((tmp_path / "page.html").read_bytes())
+    assert pages_made[0] == pages_made[1]
+    assert "1970-01-02 00:00 UTC" in text_seen(tmp_path / "page.html")
+    for strange in ("", "x", "²", "9" * 30):
+        monkeypatch.setenv("SOURCE_DATE_EPOCH", strange)
+        assert re.fullmatch(r"20\d\d-\d\d-\d\d \d\d:\d\d UTC", rendering.today())
 
 
 # --- parts -------------------------------------------------------------------------------------------------------------
@@ -644,7 +684,7 @@ def test_hostile_text_is_only_text(folder: Path, tmp_path: Path) -> None:
     named = tmp_path / f"{HOSTILE.replace('/', '_')}.json"
     audit = changed(plain(folder, "audit"), "configuration.target.evil", HOSTILE)
     named.write_text(json.dumps({**audit, "target": HOSTILE, "distinguisher": HOSTILE, "reason": HOSTILE}))
-    account, code = plain(folder, "account"), plain(folder, "code")
+    account, code = json.loads(run("account", *SUM_RUN, "--json").out), plain(folder, "code")
     (tmp_path / "a.json").write_text(json.dumps({**account, "notes": [HOSTILE], "reported": {HOSTILE: 1.0}}))
     code = changed(code, "releases.0.faults", {HOSTILE: HOSTILE})
     (tmp_path / "c.json").write_text(json.dumps({**code, "package": HOSTILE}))

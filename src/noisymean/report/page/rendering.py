@@ -115,8 +115,10 @@ def picture_block(content: bytes, *, caption: str, kind: str = "image/png") -> B
 
 def today() -> str:
     """The date on the page, UTC; SOURCE_DATE_EPOCH fixes it where files are to be the same on every run."""
-    fixed = os.environ.get("SOURCE_DATE_EPOCH", "")
-    moment = datetime.fromtimestamp(int(fixed), timezone.utc) if fixed.isdigit() else datetime.now(timezone.utc)
+    try:
+        moment = datetime.fromtimestamp(int(os.environ["SOURCE_DATE_EPOCH"]), timezone.utc)
+    except (KeyError, ValueError, OverflowError, OSError):
+        moment = datetime.now(timezone.utc)
     return moment.strftime("%Y-%m-%d %H:%M UTC")
 
 

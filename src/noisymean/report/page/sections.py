@@ -152,8 +152,10 @@ def _plots(run: Run, name: str) -> list[Block]:
 
 
 def _not_drawn(run: Run) -> str | None:
-    if run.curves is None:
+    if run.adjacency is Adjacency.REPLACE_ONE:
         return "Curves are drawn for neighbours that differ by one record added or removed."
+    if run.curves is None or (run.growth is None and run.answer.asked_delta):
+        return "What is not drawn here is beyond double precision."
     return None if run.growth is not None else "ε is drawn against steps where a δ is given."
 
 

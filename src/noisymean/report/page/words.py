@@ -14,6 +14,8 @@ from noisymean.run_curves import RunCurves
 
 NONE_KNOWN = "none known"
 _NO_GUARANTEE = ("no guarantee: ", "no finite guarantee: ")
+# Beyond these a promise is kept easily: odds may change by e^10, or one record in ten may be given away.
+_WEAK_EPSILON, _WEAK_DELTA = 10.0, 0.1
 # From worst to best: the page's verdict is the worst of its sections.
 ORDER = ("violated", "data-dependent", "undetermined", "unknown", "not-violated", "no-claim", "holds", "constant")
 
@@ -108,12 +110,14 @@ def account_verdict(answer: Account, adjacency: Adjacency) -> Verdict:
                 " can be told apart from what the run releases, better than the promise allows.",
             )
         case "holds":
+            weak = _promises_little(answer)
             return Verdict(
                 "holds",
-                "good",
-                "promise kept",
+                "unknown" if weak else "good",
+                "promise kept, but a weak one" if weak else "promise kept",
                 f"The privacy promised for this training run is kept: {sound} is proved{fixed}.",
-                "The proof covers every pair of datasets of this size that differ in one record.",
+                "The proof covers every pair of datasets of this size that differ in one record."
+                + (" But a value this large promises little: an attacker may learn almost everything." if weak else ""),
             )
         case _:
             upper = "no bound is known" if value_of(answer, "guarantee") is None else f"at most {sound} is proved"
@@ -126,6 +130,12 @@ def account_verdict(answer: Account, adjacency: Adjacency) -> Verdict:
                 f"No attack that we know breaks the promise (at least {leaked} is lost), and no proof that we know supports it."
                 " It should not be relied on.",
             )
+
+
+def _promises_little(answer: Account) -> bool:
+    """A kept promise is good news only where something was promised."""
+    epsilon, delta = answer.claimed.epsilon, answer.claimed.delta
+    return epsilon is None or delta is None or epsilon > _WEAK_EPSILON or delta > _WEAK_DELTA
 
 
 def _fixed(answer: Account) -> str:
