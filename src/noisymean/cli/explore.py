@@ -11,8 +11,11 @@ from noisymean import __version__
 from noisymean.cli import options, values
 from noisymean.cli.mechanism import mechanism_of
 from noisymean.cli.output import emit_json, note
+from noisymean.cli.wants import refused
 from noisymean.explore import server
 from noisymean.explore.settings import Question, Settings
+
+_LONGEST = 3600.0
 
 
 def command(
@@ -22,6 +25,9 @@ def command(
     browser: Annotated[
         bool, typer.Option("--open/--no-browser", help="Open the page in a browser, or only print its address.")
     ] = False,
+    limit: Annotated[
+        str, typer.Option("--limit", metavar="S", help="Seconds that one answer may take.", show_default=True)
+    ] = "8",
     json: options.Json = False,
 ) -> None:
     """A page on this machine with sliders: claimed, leaked and guaranteed as the settings move.
@@ -33,6 +39,9 @@ def command(
       noisymean explore --port 8050
     """
     server.need_dash()
+    seconds = values.number("limit", limit)
+    if not 0.0 < seconds <= _LONGEST:
+        raise refused("limit", limit)
     listening = server.bound(values.whole("port", port))
 
     def ready(address: str) -> None:
@@ -45,7 +54,7 @@ def command(
             webbrowser.open(address)
 
     with listening:
-        server.serve(listening, read, ready)
+        server.serve(listening, read, ready, limit=seconds)
     note("ended")
 
 

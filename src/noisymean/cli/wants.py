@@ -60,6 +60,7 @@ WANTED = {
     "claim_delta": Wanted("a number from 0 to 1", "1e-5"),
     "mechanism": Wanted("one of sgm, easgm, asgm, feasgm, opacus-loader", "easgm"),
     "port": Wanted("a whole number from 0 to 65535", "8050"),
+    "limit": Wanted("a number of seconds > 0 and <= 3600", "8"),
     "plot": Wanted("a file named *.png, *.svg or *.pdf", "curve.png"),
     "out": Wanted("a folder that can be written", "out"),
 }

@@ -188,7 +188,10 @@ def _figure(name: str, title: str, above: Any, caption: str) -> html.Div:
             _loading(
                 f"{name}-loading",
                 [
-                    dcc.Graph(id=f"{name}-graph", config=_GRAPH, figure={"data": [], "layout": {}}, className="plot"),
+                    html.Div(
+                        dcc.Graph(id=f"{name}-graph", config=_GRAPH, figure={"data": [], "layout": {}}),
+                        className="plot",
+                    ),
                     html.P(id=f"{name}-note", className="warning"),
                     dcc.Store(id=f"{name}-data"),
                 ],
@@ -196,9 +199,14 @@ def _figure(name: str, title: str, above: Any, caption: str) -> html.Div:
             html.P(
                 [
                     html.Span(caption + " ", className="note"),
-                    html.A("CSV", id=f"{name}-csv", href="#", download=""),
-                    html.Span(" · ", className="note"),
-                    html.Button("PNG", id=f"{name}-png", type="button", className="link"),
+                    html.Span(
+                        [
+                            html.A("CSV", id=f"{name}-csv", href="#", download=""),
+                            " · ",
+                            html.Button("PNG", id=f"{name}-png", type="button", className="link"),
+                        ],
+                        className="exports",
+                    ),
                 ],
                 className="below",
             ),

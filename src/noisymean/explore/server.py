@@ -44,8 +44,8 @@ def bound(port: int) -> socket.socket:
     return listening
 
 
-def serve(listening: socket.socket, read: Reader, ready: Callable[[str], None]) -> None:
-    """Until Ctrl-C; `ready` is given the address once requests are answered."""
+def serve(listening: socket.socket, read: Reader, ready: Callable[[str], None], *, limit: float) -> None:
+    """Until Ctrl-C; `ready` is given the address once requests are answered, each within `limit` seconds."""
     from werkzeug.serving import WSGIRequestHandler, make_server
 
     from noisymean.explore.page import build
@@ -56,7 +56,7 @@ def serve(listening: socket.socket, read: Reader, ready: Callable[[str], None]) 
             """Neither requests nor connections that a browser dropped are news."""
 
     port = listening.getsockname()[1]
-    workers = Workers()
+    workers = Workers(limit)
     workers.start()
     try:
         app = build(read, workers)

@@ -10,6 +10,8 @@ from fractions import Fraction
 from typing import TypeAlias, final
 from urllib.parse import urlencode
 
+from noisymean.accountant import MOST_STEPS, SMALLEST_DELTA
+from noisymean.errors import check_number
 from noisymean.mechanisms import Mechanism
 
 MECHANISMS = {
@@ -67,6 +69,11 @@ class Question:
     mechanism: Mechanism
     steps: int
     delta: float
+
+    def __post_init__(self) -> None:
+        """What the accountant allows, for the pictures as well."""
+        check_number("steps", self.steps, least=1, most=MOST_STEPS, remedy="give the number of noisy updates")
+        check_number("delta", self.delta, least=SMALLEST_DELTA, most=1.0, remedy="delta = 0 has no finite epsilon")
 
 
 @final

@@ -26,6 +26,8 @@ from noisymean.explore.settings import Question
 LIMIT_SECONDS = 8.0
 _GRACE_SECONDS = 1.5
 _LOOK_SECONDS = 0.05
+_START_SECONDS = 60.0
+_READY = ("ready", None)
 _PROCESSES = 3
 _REMEMBERED = 512
 _MOST_PAGES = 256
@@ -77,6 +79,14 @@ class _Worker:
             if mask:
                 mask(signal.SIG_SETMASK, before)
         theirs.close()
+        self._ready = False
+
+    def ready(self, wanted: Callable[[], bool]) -> bool:
+        """Whether it has loaded the mathematics, which is waited for and counts for no limit."""
+        deadline = time.monotonic() + _START_SECONDS
+        while not self._ready and wanted() and time.monotonic() < deadline:
+            self._ready = self.connection.poll(_LOOK_SECONDS) and self.connection.recv() == _READY
+        return self._ready
 
     def stop(self) -> None:
         self.connection.close()
@@ -86,6 +96,7 @@ class _Worker:
 
 def _work(connection: Connection) -> None:
     """Until the other end is closed: (part, question) in, ("partial" | "complete" | "refused" | "failed", value) out."""
+    connection.send(_READY)
     while True:
         try:
             part, question = connection.recv()
@@ -145,8 +156,11 @@ class Workers:
         if worker is None:
             return Outcome("slow" if wanted() else "unwanted")
         try:
+            if not worker.ready(wanted):
+                self._idle.put(worker)
+                return Outcome("slow" if wanted() else "unwanted")
             worker.connection.send((part, question))
-        except OSError:
+        except (EOFError, OSError):
             self._replace(worker)
             return Outcome("failed", message="a process ended; try again")
         waiting = _Waiting(worker, time.monotonic() + self.limit)

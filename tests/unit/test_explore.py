@@ -1,0 +1,435 @@
+"""The page of `noisymean explore`: its words, its workers, and the real command in a real browser."""
+
+from __future__ import annotations
+
+import csv
+import http.client
+import io
+import json
+import os
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import parse_qsl, urlsplit
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+from test_cli import run
+
+import noisymean as nm
+from browser import Seen, browser_page
+from noisymean.cli.explore import read
+from noisymean.explore import answers, server, workers
+from noisymean.explore.settings import CONTROLS, MECHANISMS, Settings
+from noisymean.run_curves import growth, run_curves
+
+EASY = {"mechanism": "sgm", "sample-rate": "0.02", "noise-multiplier": "4", "steps": "5000", "delta": "1e-6"}
+EASY_RUN = nm.SGM(dataset_size=59_999, dimension=1_485_217, sample_rate=0.02, noise_multiplier=4.0)
+LOADER = {"mechanism": "opacus-loader", "dataset-size": "60000", "dimension": "26010", "batch-size": "600"}
+
+
+def query(values: dict[str, str]) -> str:
+    return Settings.of(values).query
+
+
+# --- settings ----------------------------------------------------------------------------------------------------------
+
+
+def test_an_address_keeps_what_was_typed() -> None:
+    typed = {"mechanism": "feasgm", "sample-rate": "1/200", "dataset-size": "6e4", "noise-multiplier": "1.50"}
+    again = Settings.of(dict(parse_qsl(query(typed))))
+    assert again == Settings.of(typed)
+    assert again.get("sample-rate") == "1/200"
+    assert again.get("batch-size") is None
+
+
+def test_the_loader_is_asked_for_its_batch_size() -> None:
+    settings = Settings.of({"mechanism": "opacus-loader", "sample-rate": "0.5", "batch-size": "7"})
+    assert settings.get("sample-rate") is None
+    assert settings.get("batch-size") == "7"
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_the_command_says_what_the_page_says(mechanism: str) -> None:
+    settings = Settings.of({"mechanism": mechanism})
+    words = shlex.split(" ".join(settings.command_parts))
+    assert words[:2] == ["noisymean", "account"]
+    given = dict(zip(words[2::2], words[3::2], strict=True))
+    assert given == {"--mechanism": mechanism, **{f"--{name}": text for name, text in settings.values}}
+    assert read(settings).mechanism.name == mechanism
+
+
+def test_a_hostile_value_is_one_word_of_the_command() -> None:
+    settings = Settings.of({"steps": "5; rm -rf $HOME `x` '\n"})
+    assert "5; rm -rf $HOME `x` '" in shlex.split(" ".join(settings.command_parts))
+
+
+def test_every_slider_starts_where_its_box_does() -> None:
+    for control in CONTROLS:
+        low, high = control.ends
+        assert low <= control.start <= high
+        assert 10**control.start == pytest.approx(float(control.default))
+
+
+# --- answers and workers -----------------------------------------------------------------------------------------------
+
+
+def test_growth_tells_the_last_step_first_and_agrees_with_the_library() -> None:
+    told = []
+    question = read(Settings.of(EASY))
+    found = answers.growth(question, told.append)
+    assert told[0].steps.tolist() == [5000.0]
+    assert [len(one.steps) for one in told] == [1, 2, 3, 4, 5]
+    expected = growth(EASY_RUN, steps=5000, delta=1e-6, points=5)
+    for name in ("steps", "claimed", "leakage", "guarantee"):
+        assert np.array_equal(getattr(found, name), getattr(expected, name))
+
+
+class _FakeWorker:
+    """A worker of the test's making: answers come from the other end of a pipe."""
+
+    def __init__(self) -> None:
+        import multiprocessing
+
+        self.connection, self.other = multiprocessing.Pipe()
+        self.stopped = False
+
+    def ready(self, wanted: object) -> bool:
+        return True
+
+    def stop(self) -> None:
+        self.stopped = True
+
+
+@pytest.fixture
+def fakes(monkeypatch: pytest.MonkeyPatch) -> list[_FakeWorker]:
+    made: list[_FakeWorker] = []
+
+    def make() -> _FakeWorker:
+        made.append(_FakeWorker())
+        return made[-1]
+
+    monkeypatch.setattr(workers, "_Worker", make)
+    workers._slot.cache_clear()
+    return made
+
+
+def test_what_takes_longer_than_its_limit_is_stopped_and_what_it_told_is_kept(fakes: list[_FakeWorker]) -> None:
+    pool = workers.Workers(limit=0.3)
+    pool._add()
+    fakes[0].other.send(("partial", "half"))
+    outcome = pool.ask("numbers", read(Settings.of(EASY)))
+    assert (outcome.kind, outcome.answer) == ("slow", "half")
+    assert fakes[0].stopped
+    # another one has taken its place, and nothing slow was remembered
+    fakes[1].other.send(("complete", "whole"))
+    assert pool.ask("numbers", read(Settings.of(EASY))).answer == "whole"
+
+
+def test_a_complete_answer_is_remembered(fakes: list[_FakeWorker]) -> None:
+    pool = workers.Workers(limit=0.3)
+    pool._add()
+    fakes[0].other.send(("complete", 7))
+    first = pool.ask("numbers", read(Settings.of(EASY)))
+    # nobody answers a second time; 1/50 is 0.02
+    assert pool.ask("numbers", read(Settings.of({**EASY, "sample-rate": "1/50"}))) == first
+    assert pool.ask("growth", read(Settings.of(EASY))).kind == "slow"
+
+
+def test_an_older_request_is_given_up_at_once(fakes: list[_FakeWorker]) -> None:
+    newest = workers.Newest()
+    pool = workers.Workers(limit=20.0)
+    pool._add()
+    wanted = newest.wanted("page", 1)
+    assert wanted()
+    newest.wanted("page", 2)
+    newest.wanted("another page", 1)
+    before = time.monotonic()
+    assert pool.ask("numbers", read(Settings.of(EASY)), wanted).kind == "unwanted"
+    assert time.monotonic() - before < 10.0
+    assert newest.wanted("page", 2)()
+    assert not newest.wanted("page", 1)()
+
+
+# --- the command -------------------------------------------------------------------------------------------------------
+
+
+def test_without_its_packages_one_line_says_how_to_get_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server.importlib.util, "find_spec", lambda name: None)
+    result = run("explore")
+    assert (result.code, result.out) == (2, "")
+    assert result.err == "error: dash is not installed; install it with: pip install 'noisymean[explore]'\n"
+
+
+@pytest.mark.parametrize("port", ["65536", "-1", "http", "80.5"])
+def test_a_port_that_is_none(port: str) -> None:
+    result = run("explore", "--port", port)
+    assert (result.code, result.out) == (2, "")
+    assert result.err.count("\n") == 1
+    assert f"--port={port}: must be a whole number from 0 to 65535" in result.err
+
+
+@pytest.mark.parametrize("limit", ["0", "-1", "nan", "1e9", "soon"])
+def test_a_limit_that_is_none(limit: str) -> None:
+    result = run("explore", "--limit", limit)
+    assert (result.code, result.err.count("\n")) == (2, 1)
+    assert f"--limit={limit}: must be a number of seconds > 0" in result.err
+
+
+def test_a_port_that_is_taken() -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        result = run("explore", "--port", str(port))
+    assert (result.code, result.out) == (2, "")
+    assert result.err.count("\n") == 1
+    assert f"--port={port}: must be a free port" in result.err
+
+
+@contextmanager
+def started(*options: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """The real command on a free port."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "noisymean", "explore", *options],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        # a shell that starts us in the background would have us ignore the signal
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    ) as process:
+        assert process.stdout is not None
+        try:
+            yield process.stdout.readline(), process
+        finally:
+            process.kill()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
+def test_an_interruption_ends_it_in_one_line() -> None:
+    with started("--json") as (line, process):
+        told = json.loads(line)
+        assert told["url"] == f"http://127.0.0.1:{told['port']}/"
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (0, "")
+    assert err == "Ctrl-C ends it\nended\n"
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    # a machine that does other things as well is not what is tested here
+    with started("--no-browser", "--limit", "60") as (line, _):
+        assert line.startswith("http://127.0.0.1:")
+        yield line.strip()
+
+
+def get(address: str, path: str, **headers: str) -> http.client.HTTPResponse:
+    parts = urlsplit(address)
+    connection = http.client.HTTPConnection(str(parts.hostname), parts.port, timeout=60)
+    connection.putrequest("GET", path, skip_host="Host" in headers)
+    for name, value in headers.items():
+        connection.putheader(name, value)
+    connection.endheaders()
+    return connection.getresponse()
+
+
+def test_only_this_machine_is_answered(address: str) -> None:
+    port = urlsplit(address).port
+    assert get(address, "/").status == 200
+    assert get(address, "/", Host=f"localhost:{port}").status == 200
+    for host in ("evil.example", f"evil.example:{port}", f"127.0.0.1.evil.example:{port}", "127.0.0.1:1", ""):
+        refused = get(address, "/", Host=host)
+        assert refused.status == 403, host
+    assert get(address, f"/csv/run?{query(EASY)}", Origin="http://evil.example").status == 403
+    assert get(address, "/", Origin=f"http://127.0.0.1:{port}").status == 200
+    with socket.socket() as other, pytest.raises(OSError, match="refused"):
+        # loopback has many addresses: only the one that is printed is listened on
+        other.connect(("127.0.0.2", port))
+
+
+def table(text: str) -> dict[str, np.ndarray]:
+    rows = list(csv.DictReader(io.StringIO(text)))
+    return {name: np.array([float(row[name]) for row in rows]) for name in rows[0]}
+
+
+@pytest.mark.parametrize("part", ["run", "growth", "one-round"])
+def test_downloads_are_what_the_library_says(address: str, part: str) -> None:
+    answer = get(address, f"/csv/{part}?{query(EASY)}")
+    assert answer.status == 200
+    assert answer.headers["Content-Type"].startswith("text/csv")
+    found = table(answer.read().decode())
+    if part == "growth":
+        expected: object = growth(EASY_RUN, steps=5000, delta=1e-6, points=5)
+    elif part == "run":
+        expected = run_curves(EASY_RUN, answers.ALPHA, steps=5000, points=answers.CURVE_POINTS)
+    else:
+        expected = nm.curve(EASY_RUN, alpha=answers.ALPHA)
+    assert {"claimed", "leakage", "guarantee"} < set(found)
+    for name, values in found.items():
+        np.testing.assert_allclose(values, getattr(expected, name), rtol=1e-12, err_msg=name)
+
+
+def test_a_download_that_cannot_be_is_one_line(address: str) -> None:
+    answer = get(address, f"/csv/run?{query({**EASY, 'steps': '0'})}")
+    assert answer.status == 400
+    assert answer.read().decode().count("\n") == 1
+    assert get(address, "/csv/passwords").status == 404
+
+
+# --- the page ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def seen(address: str) -> Iterator[Seen]:
+    with browser_page() as page:
+        page.page.set_default_timeout(60_000)
+        yield page
+
+
+def opened(seen: Seen, address: str, values: dict[str, str]) -> Seen:
+    seen.page.goto(f"{address}?{query(values)}")
+    seen.page.wait_for_selector("#number-claimed")
+    return seen
+
+
+def shown(seen: Seen) -> list[str]:
+    return [seen.page.inner_text(f"#number-{name}") for name in ("claimed", "leakage", "guarantee")]
+
+
+def expected(answer: nm.Account) -> list[str]:
+    bounds = (answer.claimed, answer.leakage, answer.guarantee)
+    return ["none known" if bound.epsilon is None else f"{bound.epsilon:.6g}" for bound in bounds]
+
+
+def wait_for_numbers(seen: Seen, wanted: list[str]) -> None:
+    seen.page.wait_for_function(
+        "wanted => ['claimed', 'leakage', 'guarantee'].every((name, at) =>"
+        " document.querySelector(`#number-${name}`)?.innerText === wanted[at])",
+        arg=wanted,
+    )
+
+
+def test_the_numbers_and_the_curves_are_there(seen: Seen, address: str) -> None:
+    opened(seen, address, EASY)
+    answer = nm.account(EASY_RUN, steps=5000, delta=1e-6)
+    wait_for_numbers(seen, expected(answer))
+    assert "kept" in seen.page.inner_text("#banner")
+    assert "noisy" not in seen.page.inner_text("#pair")
+    assert seen.page.inner_text("#pair") == f"{answer.leakage.pair}."
+    for name in ("curves", "growth"):
+        seen.page.wait_for_selector(f"#{name}-graph .trace", state="attached")
+    seen.check()
+
+
+def test_typing_changes_numbers_and_address_and_the_address_restores_them(seen: Seen, address: str) -> None:
+    opened(seen, address, EASY)
+    seen.page.fill("#box-steps", "700")
+    seen.page.press("#box-steps", "Enter")
+    wanted = expected(nm.account(EASY_RUN, steps=700, delta=1e-6))
+    wait_for_numbers(seen, wanted)
+    link = seen.page.url
+    assert dict(parse_qsl(urlsplit(link).query))["steps"] == "700"
+    seen.page.goto("about:blank")
+    seen.page.goto(link)
+    wait_for_numbers(seen, wanted)
+    assert seen.page.input_value("#box-steps") == "700"
+    assert seen.page.input_value("#box-sample-rate") == "0.02"
+    assert seen.page.is_checked("input[value=sgm]")
+    seen.check()
+
+
+def test_a_slider_moves_its_box_the_numbers_and_the_address(seen: Seen, address: str) -> None:
+    opened(seen, address, EASY)
+    seen.page.focus("#slider-noise-multiplier [role=slider]")
+    seen.page.keyboard.press("Home")
+    # the slider's left end is 0.1
+    weak = nm.SGM(sample_rate=0.02, noise_multiplier=0.1)
+    wait_for_numbers(seen, expected(nm.account(weak, steps=5000, delta=1e-6)))
+    assert seen.page.input_value("#box-noise-multiplier") == "0.1"
+    assert "noise-multiplier=0.1&" in seen.page.url
+    seen.check()
+
+
+def test_the_command_gives_the_same_numbers(seen: Seen, address: str) -> None:
+    opened(seen, address, {**LOADER, "noise-multiplier": "1", "steps": "10000", "delta": "1e-5"})
+    run_ = nm.OpacusLoader(dataset_size=60_000, batch_size=600, dimension=26_010, noise_multiplier=1.0)
+    wait_for_numbers(seen, expected(nm.account(run_, steps=10_000, delta=1e-5)))
+    assert shown(seen)[2] == "none known"
+    assert "no guarantee is known where q itself depends on N" in seen.page.inner_text(".number.guarantee")
+    words = shlex.split(seen.page.inner_text("#command"))
+    assert words[0] == "noisymean"
+    record = json.loads(run(*words[1:], "--json").out)
+    assert shown(seen)[:2] == [f"{record[name]['epsilon']:.6g}" for name in ("claimed", "leakage")]
+    assert record["guarantee"]["epsilon"] is None
+    # what the command says of another N comes later
+    seen.page.wait_for_selector("#elsewhere li")
+    assert f"{record['elsewhere']['leakage']['epsilon']:.6g}" in seen.page.inner_text("#elsewhere")
+    assert seen.page.is_hidden("#box-sample-rate")
+    assert seen.page.is_visible("#box-batch-size")
+    seen.check()
+
+
+def test_what_cannot_be_is_one_line_on_the_page(seen: Seen, address: str) -> None:
+    opened(seen, address, {**LOADER, "batch-size": "60001"})
+    line = seen.page.inner_text("#banner .headline")
+    assert line.startswith("batch_size=60001: must be a whole number from 1 to")
+    assert shown(seen) == ["–", "–", "–"]
+    assert "Traceback" not in seen.page.content()
+    seen.page.fill("#box-batch-size", "<img src=x onerror=alert(1)>")
+    seen.page.press("#box-batch-size", "Enter")
+    seen.page.wait_for_function("() => document.querySelector('#banner .headline').innerText.includes('<img')")
+    seen.check()
+
+
+def test_one_round_has_a_tab_and_a_table(seen: Seen, address: str, tmp_path: Path) -> None:
+    opened(seen, address, EASY)
+    seen.page.wait_for_selector("#curves-graph .trace", state="attached")
+    seen.page.click("text=one round")
+    seen.page.wait_for_function("() => document.querySelector('#curves-csv').href.includes('/csv/one-round?')")
+    with seen.page.expect_download() as caught:
+        seen.page.click("#curves-csv")
+    caught.value.save_as(tmp_path / "curves.csv")
+    found = table((tmp_path / "curves.csv").read_text())
+    # the noisy sum with the record in the batch, or blind guessing without: q G_(1/sigma) + (1 - q) (1 - alpha)
+    alpha = found["alpha"]
+    exact = 0.02 * norm.cdf(norm.isf(alpha) - 1 / 4) + 0.98 * (1.0 - alpha)
+    np.testing.assert_allclose(found["leakage"], exact, atol=1e-9)
+    with seen.page.expect_download() as caught:
+        seen.page.click("#curves-png")
+    caught.value.save_as(tmp_path / "curves.png")
+    assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")
+    seen.check()
+
+
+@pytest.mark.slow
+def test_a_slow_setting_is_said_to_be_slow_and_never_overwrites_a_newer_one(seen: Seen) -> None:
+    with started("--limit", "4") as (line, _):
+        slow_then_quick(seen, line.strip())
+
+
+def slow_then_quick(seen: Seen, address: str) -> None:
+    slow = {"mechanism": "easgm", "dataset-size": "1258", "dimension": "7", "sample-rate": "9.07e-6"}
+    opened(seen, address, {**slow, "noise-multiplier": "3.82", "steps": "3", "delta": "1.35e-5"})
+    assert "takes longer than 4 seconds" in seen.page.inner_text("#banner")
+    assert "--sample-rate 9.07e-6" in seen.page.inner_text("#command")
+    # asked again, and left for something quick while it is computed
+    seen.page.fill("#box-steps", "4")
+    seen.page.press("#box-steps", "Enter")
+    seen.page.wait_for_timeout(500)
+    seen.page.click("input[value=sgm]")
+    quick = nm.SGM(sample_rate="9.07e-6", noise_multiplier=3.82)
+    wanted = expected(nm.account(quick, steps=4, delta=1.35e-5))
+    wait_for_numbers(seen, wanted)
+    seen.page.wait_for_timeout(10_000)
+    assert shown(seen) == wanted
+    assert "takes longer" not in seen.page.inner_text("#banner")
+    seen.check()
