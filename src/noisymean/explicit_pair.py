@@ -188,6 +188,8 @@ def _asgm_pairs(mechanism: ASGM) -> list[ExplicitPair]:
         nodes = binomial.enumerated(count, q)
     sizes, weights = nodes.sizes, nodes.weights
     divisor, divisor_with = np.maximum(sizes, 1.0), sizes + 1.0
+    # every batch is the whole dataset: one scale on each side, and their ratio must not be rounded to an ulp of 1
+    log_scale = -math.log1p(1.0 / count) if q == 1.0 and count > 0 else None
     pairs = []
     for shared, new in ((1, -1.0), (1, -0.5), (0, 1.0)):
         # the origin is the mean of a batch of D, so that nothing cancels
@@ -203,6 +205,7 @@ def _asgm_pairs(mechanism: ASGM) -> list[ExplicitPair]:
                 mechanism.dimension,
                 p.present(),
                 q_mix.present(),
+                log_scale=log_scale,
                 line_only=line_only,
                 left_out=nodes.slack,
             )
