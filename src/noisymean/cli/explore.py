@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import webbrowser
 from typing import Annotated
 
@@ -45,11 +46,12 @@ def command(
     listening = server.bound(values.whole("port", port))
 
     def ready(address: str) -> None:
+        note("Ctrl-C ends it")
         if json:
             emit_json({"url": address, "port": listening.getsockname()[1], "version": __version__})
         else:
             typer.echo(address)
-        note("Ctrl-C ends it")
+        sys.stdout.flush()
         if browser:
             webbrowser.open(address)
 

@@ -202,7 +202,7 @@ def _missing(part: str, outcome: Outcome, limit: float) -> str:
         case "complete":
             curve = outcome.answer
             if isinstance(curve, RunCurves) and curve.guarantee is None:
-                return "No curve of a guarantee is known for this run."
+                return "No guarantee is known as a curve for this run."
             return ""
         case "slow" if outcome.answer is None:
             return f"This picture takes longer than {limit:g} seconds: run the command above with --plot run.png."

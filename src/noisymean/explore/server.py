@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib.util
 import socket
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from noisymean.errors import InvalidInput, MissingDependency
@@ -62,9 +63,9 @@ def serve(listening: socket.socket, read: Reader, ready: Callable[[str], None], 
         app = build(read, workers)
         protect(app, port)
         server = make_server(LOOPBACK, port, app.server, threaded=True, request_handler=Quiet, fd=listening.fileno())
-        ready(f"http://{LOOPBACK}:{port}/")
-        # returns at Ctrl-C
-        server.serve_forever()
+        with suppress(KeyboardInterrupt):
+            ready(f"http://{LOOPBACK}:{port}/")
+            server.serve_forever()
     finally:
         workers.stop()
 
