@@ -20,10 +20,11 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 from scipy.stats import norm
-from test_cli import Result, environment, run
+from test_cli import environment
 
 import noisymean as nm
 from browser import Seen, browser_page
+from command_line import Result, run
 from noisymean.cli import pages, report
 from noisymean.probe import code_audit, probe
 from noisymean.probe.code_audit import MEAN, SUM, Audited
@@ -173,7 +174,7 @@ def test_what_cannot_be_drawn_takes_nothing_else_with_it(tmp_path: Path, monkeyp
 def test_the_order_of_a_page(folder: Path) -> None:
     seen = text_seen(folder / "all.html")
     marks = [
-        "3 of 3 results speak against the promised privacy. The first of them: The privacy promised for this training run is not"
+        "3 of 3 results speak against the promised privacy. The worst of them: The privacy promised for this training run is not"
         " kept: ε = ",
         "All results",
         "Promised, lost, proved",

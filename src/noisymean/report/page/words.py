@@ -47,7 +47,7 @@ def together(verdicts: list[Verdict]) -> Verdict:
     bad, open_ = (sum(one.kind == kind for one in verdicts) for kind in ("bad", "unknown"))
     if bad:
         headline = f"{bad} of {total} results {'speaks' if bad == 1 else 'speak'} against the promised privacy."
-        return Verdict(word, "bad", lead.label, headline, f"The first of them: {lead.headline}")
+        return Verdict(word, "bad", lead.label, headline, f"The worst of them: {lead.headline}")
     if open_:
         headline = f"Nothing here speaks against the promised privacy, and {open_} of {total} results leave it open."
         return Verdict(word, "unknown", lead.label, headline)
