@@ -79,6 +79,16 @@ def test_every_figure_table_and_theorem_of_the_paper_has_a_place():
     assert all(experiment.statements for experiment in EXPERIMENTS.values())
 
 
+def test_the_document_has_every_experiment_and_counts_every_statement():
+    text = (Path(__file__).parents[2] / "docs" / "reproduction.md").read_text(encoding="utf-8")
+    assert [name for name in EXPERIMENTS if f"| `{name}` |" not in text] == []
+    total, agree, differ = map(int, re.search(r"Of (\d+) statements (\d+) agree, (\d+) differ", text).groups())
+    assert total == sum(len(experiment.statements) for experiment in EXPERIMENTS.values())
+    assert total == agree + differ + 1
+    # a line of the table for each that differs
+    assert len(re.findall(r"^\| .* \| `noisymean reproduce [a-z0-9-]+` \|$", text, re.MULTILINE)) == differ
+
+
 # --- each criterion, on rows of our making --------------------------------------------------------------------------------
 
 
