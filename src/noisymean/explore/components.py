@@ -119,7 +119,7 @@ def _control(control: Control) -> html.Div:
                 included=False,
                 updatemode="mouseup",
                 allow_direct_input=False,
-                tooltip={"placement": "bottom", "transform": "whole" if control.whole else "decimal"},
+                tooltip={"placement": "top", "transform": "whole" if control.whole else "decimal"},
             ),
         ],
         id=f"control-{control.name}",
