@@ -42,3 +42,11 @@ def test_what_is_quick_is_told_before_the_guarantee() -> None:
     assert np.array_equal(early.leakage, curves.leakage)
     assert curves.guarantee is not None
     assert np.all(curves.guarantee <= curves.leakage + 1e-9)
+
+
+def test_a_run_beyond_every_loss_has_the_bounds_that_always_hold() -> None:
+    """sigma = 1e-6, full batches: one round's loss is 1e12, and no curve can be read off a grid of it."""
+    mechanism = nm.EASGM(dataset_size=100, dimension=10**6, sample_rate=1, noise_multiplier=1e-6)
+    curves = run_curves(mechanism, ALPHA, steps=10**9)
+    assert curves.guarantee is not None
+    assert np.all((curves.guarantee >= 0.0) & (curves.guarantee <= curves.leakage))

@@ -138,8 +138,9 @@ def _read(package: str, as_json: bool) -> None:
             {
                 "package": package,
                 "mechanism": kind.value,
-                "poisson": poisson_words(source),
                 **to_json(source),
+                "poisson": poisson_words(source),
+                "poisson_read": to_json(source)["poisson"],
                 "version": __version__,
             }
         )

@@ -207,6 +207,13 @@ def _descend(bound: Callable[[float], float]) -> float:
     return x
 
 
+def _times(epsilons: Array, alpha: Array) -> Array:
+    """e^epsilon alpha, infinite where it is too large, zero at alpha = 0 whatever epsilon is."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        product = np.exp(epsilons) * alpha[..., None]
+    return np.where(alpha[..., None] == 0.0, 0.0, product)
+
+
 @final
 @dataclass(frozen=True, eq=False)
 class GridComposition:
@@ -238,7 +245,11 @@ class GridComposition:
         Below: some eps. Above: all of them, in cells, delta at the far end of each and e^eps at the near one.
         """
         alpha = np.asarray(check_probability("alpha", alpha), dtype=np.float64)
-        coarse = self._coarse(math.log(1e-12))
+        log_delta = math.log(1e-12)
+        if any(np.ptp(self._one_round_range(index, log_delta)) == 0.0 for index in range(len(self.rounds))):
+            # one round alone is beyond every loss that is looked at: what holds for any curve
+            return np.zeros_like(alpha) if side is Side.BELOW else 1.0 - alpha
+        coarse = self._coarse(log_delta)
         # from where P sees the sum (its law is Q's, tilted by -1) to where Q does
         low, _ = _window(coarse, -1.0).ends(coarse)
         _, high = _window(coarse, _TILTS[0]).ends(coarse)
@@ -247,11 +258,11 @@ class GridComposition:
         total = self._fine(coarse, _window(coarse, 0.05), opposite)
         deltas = np.array([math.exp(total.log_delta(float(e), opposite)) for e in epsilons])
         if side is Side.BELOW:
-            lines = 1.0 - deltas - np.exp(epsilons) * alpha[..., None]
+            lines = 1.0 - deltas - _times(epsilons, alpha)
             return np.asarray(np.clip(lines.max(axis=-1), 0.0, 1.0))
-        slopes = np.exp(np.concatenate([[-np.inf], epsilons]))
         heights = 1.0 - np.concatenate([deltas, [0.0]])
-        return np.asarray(np.clip((heights - slopes * alpha[..., None]).max(axis=-1), 0.0, 1.0 - alpha))
+        lines = heights - _times(np.concatenate([[-np.inf], epsilons]), alpha)
+        return np.asarray(np.clip(lines.max(axis=-1), 0.0, 1.0 - alpha))
 
     def inverse(self) -> GridComposition:
         """The other direction."""
