@@ -35,13 +35,15 @@ from noisymean.tradeoff import EpsilonDelta
 STEPS, DELTA = 200, 1e-5
 RECORDS, BATCH = 140_199, 701
 DIMENSIONS = (26_010, 1_485_217)
+# False positive rates at which the curves are drawn.
+POINTS, QUICK_POINTS = 401, 101
 ACCOUNTANT = "opacus rdp"
 _DELTAS = np.logspace(-8.0, -0.5, 16)
 
 
 def rows(effort: Effort, tell: Tell) -> list[Row]:
     """One row for each dimension and alpha."""
-    alpha = np.sin(0.5 * np.pi * np.linspace(0.0, 1.0, 101 if effort.quick else 401)) ** 2
+    alpha = np.sin(0.5 * np.pi * np.linspace(0.0, 1.0, QUICK_POINTS if effort.quick else POINTS)) ** 2
     found: list[Row] = []
     for dimension in DIMENSIONS:
         mechanism = FEASGM(dataset_size=RECORDS, dimension=dimension, sample_rate="0.005", noise_multiplier=10.0)

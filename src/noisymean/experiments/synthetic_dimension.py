@@ -163,6 +163,8 @@ def _remarkable_from_a_hundred(found: Rows) -> Judged:
     for kind in RATES:
         gaps = _gaps(found, kind, "exact")
         few, many = [g for n, g in gaps.items() if n < _MANY], [g for n, g in gaps.items() if n >= _MANY]
+        if not few or not many:
+            return undecided("Not run on both sides of n = 100.", "Dimensions below and above are needed.")
         holds = holds and min(many) >= 1.25 * min(few) and min(many) > max(few)
         parts.append(
             f"{kind.name.upper()}: {min(few):.3f} to {max(few):.3f} before, {min(many):.3f} to {max(many):.3f} from there on"

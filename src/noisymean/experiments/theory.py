@@ -31,6 +31,8 @@ from noisymean.report import theory_plots
 
 SIZES = (1, 4, 999, 59_999)
 DIMENSIONS = (26_010, 1_485_217)
+# False positive rates at which the curves are drawn.
+POINTS, QUICK_POINTS = 401, 101
 RATES: dict[type[EASGM] | type[ASGM], str] = {EASGM: "0.005", ASGM: "0.7"}
 COLUMNS = ("claimed", "guarantee", "guarantee_tight", "ceiling", "ceiling_clt", "leakage")
 _FULL_SET = 59_999
@@ -41,7 +43,7 @@ _ROUNDING = 1e-9
 
 def rows(effort: Effort, tell: Tell) -> list[Row]:
     """One row for each mechanism, dimension, size and alpha."""
-    alpha = np.sin(0.5 * np.pi * np.linspace(0.0, 1.0, 101 if effort.quick else 401)) ** 2
+    alpha = np.sin(0.5 * np.pi * np.linspace(0.0, 1.0, QUICK_POINTS if effort.quick else POINTS)) ** 2
     found: list[Row] = []
     for kind, rate in RATES.items():
         for dimension in DIMENSIONS:
