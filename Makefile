@@ -10,7 +10,7 @@ OUT ?= out
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group dev --editable '.[plots,audit,distributed,explore]'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group dev --group docs --editable '.[plots,audit,distributed,explore]'
 	@touch $(STAMP)
 
 demo: $(STAMP)
@@ -28,7 +28,6 @@ bench: $(STAMP)
 	$(BIN)/python -m benchmarks
 
 docs: $(STAMP)
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group docs
 	$(BIN)/sphinx-build --fail-on-warning --builder html docs $(OUT)/docs
 
 # The pages are tested in a real browser; Debian's is taken where there is none.

@@ -26,6 +26,7 @@ myst_update_mathjax = False
 # Notebooks are kept without outputs and run here; tests/unit/test_notebooks.py runs them as well.
 nb_execution_mode = "cache"
 nb_execution_raise_on_error = True
+nb_execution_in_temp = True
 nb_execution_timeout = 120
 nb_ipywidgets_js = {}
 nb_merge_streams = True
@@ -61,3 +62,5 @@ html_css_files = ["site.css"]
 html_show_sourcelink = False
 html_show_sphinx = False
 html_copy_source = False
+# summaries would be fetched, which a browser refuses to pages that are opened from disk
+html_show_search_summary = False

@@ -147,7 +147,7 @@ class EASGM(_Validated):
 @final
 @dataclass(frozen=True, kw_only=True)
 class ASGM(_Validated):
-    """Batch-averaged SGM: divides by |B|, by 1 when B is empty (paper, Definition ASGM)."""
+    """Batch-averaged SGM: divides by `|B|`, by 1 when B is empty (paper, Definition ASGM)."""
 
     dataset_size: int
     dimension: int
