@@ -52,7 +52,7 @@ def rows(effort: Effort, tell: Tell) -> list[Row]:
         assert exact is not None
         assert estimate is not None
         assert curves.guarantee is not None
-        says = reported(mechanism, steps=STEPS, delta=DELTA)
+        says = reported(mechanism, steps=STEPS, delta=DELTA, only=ACCOUNTANT)
         loader = OpacusLoader(
             dataset_size=RECORDS, batch_size=BATCH, dimension=dimension, noise_multiplier=mechanism.noise_multiplier
         )
