@@ -96,23 +96,23 @@ class _Worker:
 
 def _work(connection: Connection) -> None:
     """Until the other end is closed: (part, question) in, ("partial" | "complete" | "refused" | "failed", value) out."""
-    connection.send(_READY)
-    while True:
-        try:
-            part, question = connection.recv()
-        except (EOFError, OSError):
-            return
-        try:
-            try:
-                answer = PARTS[part](question, lambda early: connection.send(("partial", early)))
-            except NoisymeanError as fault:
-                connection.send(("refused", str(fault)))
-            except Exception as fault:  # the boundary of the process
-                connection.send(("failed", f"{type(fault).__name__}: {fault}"))
-            else:
-                connection.send(("complete", answer))
-        except OSError:
-            return
+    with suppress(EOFError, OSError):
+        connection.send(_READY)
+        while True:
+            _answer(connection, *connection.recv())
+
+
+def _answer(connection: Connection, part: str, question: Question) -> None:
+    try:
+        answer = PARTS[part](question, lambda early: connection.send(("partial", early)))
+    except NoisymeanError as fault:
+        connection.send(("refused", str(fault)))
+    except OSError:
+        raise
+    except Exception as fault:  # the boundary of the process
+        connection.send(("failed", f"{type(fault).__name__}: {fault}"))
+    else:
+        connection.send(("complete", answer))
 
 
 @final
@@ -136,6 +136,7 @@ class Workers:
     limit: float = LIMIT_SECONDS
     _idle: LifoQueue[_Worker] = field(default_factory=LifoQueue)
     _all: set[_Worker] = field(default_factory=set)
+    _ended: bool = False
 
     def start(self) -> None:
         """In the background: each takes a second to load the mathematics."""
@@ -143,7 +144,8 @@ class Workers:
             self._add()
 
     def stop(self) -> None:
-        """End every process."""
+        """End every process, and start none in the place of one that was given up."""
+        self._ended = True
         for worker in list(self._all):
             worker.stop()
 
@@ -194,7 +196,8 @@ class Workers:
     def _replace(self, worker: _Worker) -> None:
         self._all.discard(worker)
         worker.stop()
-        self._add()
+        if not self._ended:
+            self._add()
 
     def _add(self) -> None:
         worker = _Worker()
