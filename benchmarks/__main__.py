@@ -1,8 +1,7 @@
-"""python -m benchmarks: every benchmark, its table on the screen and in benchmarks/results."""
+"""python -m benchmarks: every benchmark, its table on the screen, in benchmarks/results, in docs and in README."""
 
-from benchmarks import audit, many_rounds, one_round
+from benchmarks import audit, auditors, many_rounds, one_round, page, replay
 
 if __name__ == "__main__":
-    one_round.main()
-    many_rounds.main()
-    audit.main()
+    for part in (one_round, many_rounds, auditors, audit, replay, page):
+        part.main()
