@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
+from typing import Any
+
+from sphinx.application import Sphinx
 
 import noisymean
 
@@ -64,3 +68,16 @@ html_show_sphinx = False
 html_copy_source = False
 # summaries would be fetched, which a browser refuses to pages that are opened from disk
 html_show_search_summary = False
+
+
+def _with_plain_aliases(
+    app: Sphinx, what: str, name: str, thing: Any, options: Any, signature: str, returns: str
+) -> Any:
+    """Names of types as they are written: inside a union autodoc shows its own wrapper around them."""
+    plain = [part and re.sub(r"TypeAliasForwardRef\('(\w+)'\)", r"\1", part) for part in (signature, returns)]
+    return tuple(plain)
+
+
+def setup(app: Sphinx) -> None:
+    """Hooks of this site alone."""
+    app.connect("autodoc-process-signature", _with_plain_aliases)

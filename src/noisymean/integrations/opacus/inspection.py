@@ -102,7 +102,7 @@ def inspect(
     `dataset_size` is the number of training records; add one, remove one: the worse of the two counts. `batch_size` is that of
     the data loader that make_private was given; without it every size that fits is considered. `sample_rate` says that the
     loader was given a rate that is public (`poisson_loader`); `fix` says so once and for all. Poisson sampling is taken for
-    granted: with `poisson_sampling=False` no accountant's number means anything.
+    granted: with `poisson_sampling=False` no accountant's number means anything. In a script::
 
         print(noisymean.integrations.opacus.inspect(optimizer, dataset_size=len(train_set)))
     """
