@@ -199,7 +199,8 @@ class TradeOff(ABC):
             slope = float(np.exp(np.minimum(steepness, _LARGEST_EXPONENT)))
             step = (value - goal) / slope if slope > 0.0 else np.nan
             if (
-                abs(value - goal) <= 10.0 * self.relative_error
+                # where delta is flat it is met far from the least epsilon
+                (abs(value - goal) <= 10.0 * self.relative_error and np.isfinite(step))
                 or abs(step) <= 1e-11 * epsilon
                 or high - low <= 1e-12 * low
             ):

@@ -148,3 +148,20 @@ def test_calibrate() -> None:
 )
 def test_refusals(words: tuple[str, ...], begins: str) -> None:
     assert refusal(run(*words)).startswith(f"error: {begins}")
+
+
+def test_no_other_size_between_neighbours_of_one_size() -> None:
+    words = (
+        "account",
+        "--mechanism",
+        "opacus-loader",
+        "--dataset-size",
+        "100",
+        "--batch-size",
+        "10",
+        "--dimension",
+        "5",
+    )
+    settings = ("--noise-multiplier", "2", "--steps", "10", "--delta", "1e-5")
+    assert "instead" in run(*words, *settings).out
+    assert "instead" not in run(*words, *settings, "--adjacency", "zero-out").out

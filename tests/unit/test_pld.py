@@ -304,3 +304,16 @@ class TestGridComposition:
             assert math.exp(low) > 0.5
         if epsilon > -6.0 * math.log1p(-0.784):
             assert low == -math.inf
+
+
+@pytest.mark.parametrize("steps", [2, 30])
+def test_the_curve_of_a_grid_is_a_narrow_bracket_of_the_truth(steps: int) -> None:
+    """Full batches of the noisy sum: G_mu with mu = sqrt(T)/sigma; the bracket is convex, as every trade-off function is."""
+    grid = GridComposition(((steps, Gaussian(1.0 / 3.0)),))
+    alpha = np.linspace(0.0, 1.0, 101)
+    exact = Gaussian(math.sqrt(steps) / 3.0)(alpha)
+    below, above = grid.curve(alpha, Side.BELOW), grid.curve(alpha, Side.ABOVE)
+    assert np.all(below <= exact + 1e-15)
+    assert np.all(exact <= above + 1e-15)
+    assert (above - below).max() < 1e-5
+    assert np.diff(above, 2).min() > -1e-12

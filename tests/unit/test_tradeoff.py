@@ -17,6 +17,7 @@ from noisymean.tradeoff import (
     Gaussian,
     Identity,
     RevealedMixture,
+    Side,
     Subsampled,
     TradeOff,
     from_delta,
@@ -308,3 +309,10 @@ def test_shapes() -> None:
 
 def test_inverse_of_a_gaussian_is_itself() -> None:
     np.testing.assert_allclose(Gaussian(1.0).inverse()(INNER), Gaussian(1.0)(INNER), rtol=0.0, atol=1e-13)
+
+
+def test_epsilon_is_the_least_where_delta_is_flat() -> None:
+    """delta(eps) of f_(0.5, 1e-5) is 1e-5 from 0.5 on."""
+    curve = EpsilonDelta(0.5, 1e-5)
+    assert curve.epsilon(1e-5) == pytest.approx(0.5, rel=1e-6)
+    assert curve.epsilon(1e-5, Side.BELOW) <= 0.5

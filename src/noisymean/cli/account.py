@@ -76,7 +76,7 @@ def command(
         raise InvalidInput("plot", plot, "used with --delta", "epsilon is drawn against steps at a fixed delta")
     answer = compute(what, steps=count, delta=at, epsilon=budget, adjacency=options.adjacency_of(adjacency))
     peers = reported(what, steps=count, delta=at) if others and at is not None else {}
-    elsewhere = elsewhere_of(what, answer, count)
+    elsewhere = elsewhere_of(what, answer, count, options.adjacency_of(adjacency))
     if target is not None and at is not None:
         write_plot("plot", _figure(what, count, at), target)
         note(f"plot written to {target}")
@@ -102,10 +102,13 @@ def steps_of(mechanism: Mechanism, steps: str | None, epochs: str | None) -> int
     return math.ceil(number / float(mechanism.rate))
 
 
-def elsewhere_of(mechanism: Mechanism, answer: Account, steps: int) -> tuple[int, Account] | None:
+def elsewhere_of(
+    mechanism: Mechanism, answer: Account, steps: int, adjacency: Adjacency = Adjacency.ADD_REMOVE
+) -> tuple[int, Account] | None:
     """The answer for another N where that says more, because a guarantee is for every dataset."""
     other = telling_size(mechanism)
-    if other is None:
+    if other is None or adjacency is not Adjacency.ADD_REMOVE:
+        # between neighbours of one size no other size comes up
         return None
     delta, epsilon = (answer.claimed.delta, None) if answer.asked_delta else (None, answer.claimed.epsilon)
     return other, compute(replace(mechanism, dataset_size=other), steps=steps, delta=delta, epsilon=epsilon)

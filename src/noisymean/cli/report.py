@@ -253,7 +253,7 @@ def _run(asked: _Asked, tell: Callable[[], None], stated: AccountRecord | None =
     if stated is not None:
         _compare(stated, answer)
     tell()
-    elsewhere = elsewhere_of(mechanism, answer, steps) if adjacency is Adjacency.ADD_REMOVE else None
+    elsewhere = elsewhere_of(mechanism, answer, steps, adjacency)
     tell()
     grown, curves = None, None
     if adjacency is not Adjacency.REPLACE_ONE:
