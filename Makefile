@@ -21,7 +21,7 @@ test: $(STAMP) lint browser
 	$(BIN)/python -m pytest -n 2 -m "not slow"
 
 test-all: $(STAMP) lint browser
-	$(BIN)/python -m pytest -n 2
+	NOISYMEAN_THOROUGH=1 $(BIN)/python -m pytest -n 2
 
 bench: $(STAMP)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group bench

@@ -9,12 +9,14 @@ import pytest
 from hypothesis import HealthCheck, settings
 from mpmath import mp
 
+from effort import share
+
 settings.register_profile(
     "repeatable",
     derandomize=True,
     deadline=None,
     database=None,
-    max_examples=40,
+    max_examples=share(40),
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("repeatable")

@@ -13,11 +13,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import noisymean as nm
 import strategies
+from effort import examples, share
 from noisymean.cumulants import GaussianPairCumulants
 from noisymean.gaussian_pair import gaussian_pair
 from noisymean.many_rounds import sgm_cumulants
@@ -91,7 +92,7 @@ def check(drawn: Setting) -> None:
     assert shares[2] <= shares[3], drawn  # type: ignore[operator]
 
 
-@pytest.mark.parametrize("number", range(60))
+@pytest.mark.parametrize("number", range(share(60)))
 def test_leakage_is_at_most_the_guarantee(number: int) -> None:
     check(setting(number, quick=True))
 
@@ -168,7 +169,7 @@ def interval(rounds: Rounds, delta: float) -> list[float]:
     return [rounds.epsilon(delta, side) for side in (Side.BELOW, Side.ABOVE)]
 
 
-@settings(max_examples=8)
+@examples(8)
 @given(parts, deltas, st.randoms(use_true_random=False))
 def test_any_order_and_any_split(rounds: list[tuple[int, Loss]], delta: float, random: Any) -> None:
     expected = interval(Rounds(tuple(rounds)), delta)
@@ -179,7 +180,7 @@ def test_any_order_and_any_split(rounds: list[tuple[int, Loss]], delta: float, r
     assert interval(Rounds(tuple(split)), delta) == pytest.approx(expected, rel=1e-8, abs=1e-12)
 
 
-@settings(max_examples=8)
+@examples(8)
 @given(parts, deltas)
 def test_directions_swap(rounds: list[tuple[int, Loss]], delta: float) -> None:
     """The inverse of the inverse is the run; the inverse of a run is the run of swapped curves."""
@@ -194,7 +195,7 @@ def test_directions_swap(rounds: list[tuple[int, Loss]], delta: float) -> None:
     assert math.exp(run.inverse().log_delta(epsilon, Side.NEAREST)) == pytest.approx(reverse, rel=1e-4, abs=1e-14)
 
 
-@settings(max_examples=8)
+@examples(8)
 @given(parts, deltas, st.integers(0, 3))
 def test_one_more_round_leaks_more(rounds: list[tuple[int, Loss]], delta: float, which: int) -> None:
     index = which % len(rounds)

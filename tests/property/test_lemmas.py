@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import noisymean as nm
 import oracles
 import strategies
+from effort import examples
 from noisymean.gaussian_pair import gaussian_pair
 from noisymean.tradeoff import (
     FiniteOutcomes,
@@ -138,7 +139,7 @@ class TestFloor:
 
 
 class TestMixtureLemmas:
-    @settings(max_examples=25)
+    @examples(25)
     @given(
         curves=st.lists(strategies.simple_curves(), min_size=2, max_size=3),
         shares=st.lists(st.integers(1, 10), min_size=3, max_size=3),

@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import noisymean as nm
 import oracles
 import strategies
+from effort import examples
 from noisymean.size_revealed import size_revealed
 
 KINDS = (nm.EASGM, nm.ASGM, nm.FEASGM)
@@ -42,7 +43,7 @@ class TestAgainstTheExactCurve:
     """In one dimension the exact T(M(D), M(D')) is a quadrature; cells make it at most too large."""
 
     @pytest.mark.parametrize("kind", KINDS)
-    @settings(max_examples=25)
+    @examples(25)
     @given(
         gradients=strategies.gradient_sets(dimension=1), rate=strategies.rates(), sigma=strategies.log_floats(0.2, 20.0)
     )
@@ -63,7 +64,7 @@ class TestAgainstTheExactCurve:
             assert (alone.lower(INNER) <= exact + 1e-12).all()
 
     @pytest.mark.parametrize("kind", KINDS)
-    @settings(max_examples=12)
+    @examples(12)
     @given(
         multiples=st.lists(st.sampled_from([-1.0, -0.5, 0.0, 0.5, 1.0]), min_size=2, max_size=4),
         dimension=st.sampled_from([2, 3, 20, 200]),
@@ -81,7 +82,7 @@ class TestAgainstTheExactCurve:
             assert (bound.lower(INNER[4:]) <= exact + 2e-4).all()
 
     @pytest.mark.parametrize("kind", KINDS)
-    @settings(max_examples=15)
+    @examples(15)
     @given(gradients=strategies.gradient_sets(), rate=strategies.rates(), sigma=strategies.log_floats(0.2, 20.0))
     def test_given_gradients_are_at_least_as_private_as_the_worst(
         self, kind: Any, gradients: np.ndarray, rate: Fraction, sigma: float
@@ -97,7 +98,7 @@ class TestAgainstTheExactCurve:
 
 class TestAgainstOneAnother:
     @pytest.mark.parametrize("kind", KINDS)
-    @settings(max_examples=25)
+    @examples(25)
     @given(data=st.data(), alpha=strategies.alpha_lists())
     def test_order_of_the_curves(self, kind: Any, data: st.DataObject, alpha: np.ndarray) -> None:
         mechanism = data.draw(strategies.mechanisms(kind))
@@ -125,7 +126,7 @@ class TestAgainstOneAnother:
         assert defined.sum() > 50
         assert (curves.ceiling[defined] <= curves.ceiling_clt[defined] + 1e-11).all()
 
-    @settings(max_examples=60)
+    @examples(60)
     @given(
         size=st.one_of(st.integers(0, 4), strategies.log_integers(5, 5_000)),
         dimension=strategies.log_integers(1, 10**6),
@@ -147,7 +148,7 @@ class TestAgainstOneAnother:
         sound = size_revealed(size, mechanism.q, sigma).lower(alpha)
         assert (sound <= nm.leakage(mechanism).upper(alpha)).all()
 
-    @settings(max_examples=12)
+    @examples(12)
     @given(
         size=strategies.log_integers(1, 5_000),
         few=strategies.log_integers(1, 10**4),
@@ -164,7 +165,7 @@ class TestAgainstOneAnother:
             mechanism = nm.ASGM(dataset_size=size, dimension=dimension, sample_rate=rate, noise_multiplier=sigma)
             assert (nm.guarantee_tight(mechanism).lower(INNER) >= floor).all()
 
-    @settings(max_examples=30)
+    @examples(30)
     @given(mechanism=strategies.mechanisms(), louder=st.floats(1.0, 5.0), alpha=strategies.alpha_lists())
     def test_more_noise_is_more_private(self, mechanism: Any, louder: float, alpha: np.ndarray) -> None:
         kind = type(mechanism)
