@@ -47,7 +47,7 @@ _MANY_DIMENSIONS = 64
 # Tails are tabulated down to e^-90.
 _END = 90.0
 # Thresholds from which on e^-|t| nears the least double, up to where a double can tell e^t P from Q, and the ulps of t lost.
-_HIGH, _FARTHEST, _ULPS = 600.0, 1e14, 1e-15
+_HIGH, _FARTHEST, _ULPS = 600.0, 1e14, 4e-15
 # A cell that rounding has emptied is still possible.
 _NEVER = 1e-300
 _LARGE_DOF = 10_000
@@ -253,16 +253,14 @@ class LossOnLine(TradeOff):
         With l = l_i on the line and u = t - l_i across it, e^t P[l > t] = sum_i q_i e^u P[across > u]: no factor exceeds 1,
         and what lies outside of the nodes is at most their Q. Taken as zero they would make delta too large.
         """
-        exact = gaussian_pair(self.across.dof, 0.0, log_scale=self.across.log_scale)
+        chunk = max(1, _WORK // self.losses.size)
         for small, weights, sign in ((0, self.q, 1.0), (3, self.p, -1.0)):
-            far = (sign * t > _HIGH) & (np.abs(t) < _FARTHEST)
-            if not far.any():
-                continue
-            u = t[far] - self.losses[:, None]
-            factor = np.minimum(sign * u + exact.tails(u)[small], 0.0)
-            with np.errstate(divide="ignore"):
-                total = np.log(weights @ np.exp(factor))
-            logs[small, far] = total - sign * t[far] + _ULPS * np.abs(t[far])
+            far = np.flatnonzero((sign * t > _HIGH) & (np.abs(t) < _FARTHEST))
+            for start in range(0, far.size, chunk):
+                part = far[start : start + chunk]
+                grown = self.across.grown_tail(t[None, part] - self.losses[:, None], sign)
+                with np.errstate(divide="ignore"):
+                    logs[small, part] = np.log(weights @ grown) - sign * t[part] + _ULPS * np.abs(t[part])
 
 
 @final
@@ -291,7 +289,8 @@ class TabulatedPair(TradeOff):
     @cached_property
     def _table(self) -> tuple[Array, CubicSpline, CubicSpline]:
         exact = gaussian_pair(self.dof, 0.0, log_scale=self.log_scale)
-        ends = self._coordinate(np.array(_ends(exact)))
+        both = _ends(exact)
+        ends = self._coordinate(np.array([both[:, 0].min(), both[:, 1].max()]))
         c, k = np.expm1(-2.0 * self.log_scale), 0.5 * self.dof
         if self._few:
             # P[chi^2 <= r] ~ (r/2)^k / Gamma(1 + k) = e^-_END, and the loss is at (c/2) r from its end
@@ -311,6 +310,14 @@ class TabulatedPair(TradeOff):
         p, q = (CubicSpline(x, z) for z in quantiles)
         return x[[0, -1]], p, q
 
+    @cached_property
+    def _ratios(self) -> tuple[CubicSpline, CubicSpline]:
+        """log of e^t P[l > t] / Q[l > t] where Q sees the loss, and of e^-t Q[l <= t] / P[l <= t] where P does."""
+        exact = gaussian_pair(self.dof, 0.0, log_scale=self.log_scale)
+        by_p, by_q = (np.linspace(low, high, _TABLE) for low, high in _ends(exact).tolist())
+        p, q = exact.tails(by_p), exact.tails(by_q)
+        return CubicSpline(by_q, by_q + q.p_above - q.q_above), CubicSpline(by_p, p.q_below - by_p - p.p_below)
+
     def probabilities(self, t: Array) -> tuple[Array, Array, Array, Array]:
         """P[l > t], P[l <= t], Q[l > t], Q[l <= t]."""
         ends, p_spline, q_spline = self._table
@@ -325,6 +332,18 @@ class TabulatedPair(TradeOff):
             p, q = p_spline(x), q_spline(x)
         return ndtr(p), ndtr(-p), ndtr(q), ndtr(-q)
 
+    def grown_tail(self, t: Array, sign: float) -> Array:
+        """e^t P[l > t] for sign 1, e^-t Q[l <= t] for -1: never too small to be told beside Q[l > t] and P[l <= t]."""
+        if self.dof < _HIGH:
+            # no spline follows the ends of the loss; a threshold this far is rare in few dimensions
+            tails = gaussian_pair(self.dof, 0.0, log_scale=self.log_scale).tails(t)
+            return np.asarray(np.exp(np.minimum(sign * t + tails[0 if sign > 0.0 else 3], 0.0)))
+        _, p_below, q_above, _ = self.probabilities(t)
+        large, ratio = (q_above, self._ratios[0]) if sign > 0.0 else (p_below, self._ratios[1])
+        # beyond the table one of the two is below e^-90, and neither tail exceeds 1
+        inside = np.clip(t, ratio.x[0], ratio.x[-1])
+        return np.asarray(large * np.exp(np.minimum(ratio(inside), np.minimum(sign * t, 0.0))))
+
     def tails(self, t: Array) -> Tails:
         with np.errstate(divide="ignore"):
             return Tails(*(np.log(side) for side in self.probabilities(np.asarray(t, dtype=np.float64))))
@@ -335,12 +354,12 @@ def _tabulated(dof: int, log_scale: float) -> TabulatedPair:
     return TabulatedPair(dof, log_scale)
 
 
-def _ends(curve: TradeOff) -> tuple[float, float]:
-    """Thresholds outside of which all four tails are within e^-90 of 0 or 1."""
+def _ends(curve: TradeOff) -> Array:
+    """Thresholds outside of which P, and Q, see the loss with less than e^-90: a row for each of the two."""
     odds = np.array([_END, -_END])
-    forward = solve_decreasing(lambda t: np.subtract(*curve.tails(t)[:2]), odds)
+    under_p = solve_decreasing(lambda t: np.subtract(*curve.tails(t)[:2]), odds)
     under_q = solve_decreasing(lambda t: np.subtract(*curve.tails(t)[2:]), odds)
-    return float(min(forward[0], under_q[0])), float(max(forward[1], under_q[1]))
+    return np.stack([under_p, under_q])
 
 
 def _product_curve(dimension: int, p: LineMixture, q: LineMixture, log_scale: float) -> TradeOff:

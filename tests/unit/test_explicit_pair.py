@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 import noisymean as nm
 import oracles
 from noisymean.composition import Composed
-from noisymean.explicit_pair import ExplicitPair, LineMixture, explicit_pairs
+from noisymean.explicit_pair import ExplicitPair, LineMixture, TabulatedPair, explicit_pairs
 from noisymean.gaussian_pair import gaussian_pair
 from noisymean.many_rounds import pair_rounds
 from noisymean.tradeoff import Side
@@ -176,3 +177,19 @@ def test_a_loss_beyond_what_doubles_hold_is_not_overstated(count: int, dimension
             leaked = curve.epsilon(delta, Side.BELOW)
             assert leaked <= truth
             assert leaked >= truth * 0.99 - 15.0
+
+
+@pytest.mark.parametrize("dof", [1, 7, 63, 870, 5_000, 27_291_631, 10**9])
+@pytest.mark.parametrize("records", [1, 3, 60])
+def test_grown_tails_are_as_good_as_charged(dof: int, records: int) -> None:
+    """e^t P[l > t] and e^-t Q[l <= t] off the table, beside the exact tails they stand for, where those can be told."""
+    log_scale = -math.log1p(1.0 / records)
+    table, exact = TabulatedPair(dof, log_scale), gaussian_pair(dof, 0.0, log_scale=log_scale)
+    for sign, small, large in ((1.0, 0, 2), (-1.0, 3, 1)):
+        # where the larger of the two is seen: from its mean outwards
+        centre, reach = float(exact.inverse().epsilon(0.5) if sign < 0.0 else exact.epsilon(0.5)), math.sqrt(dof)
+        t = sign * np.linspace(max(centre - 5.0 * reach, 0.0), centre + 5.0 * reach, 301)
+        tails = exact.tails(t)
+        found, wanted = table.grown_tail(t, sign), np.exp(np.minimum(sign * t + tails[small], 0.0))
+        charged = 2e-8 + 4e-15 * np.abs(t)
+        assert np.all(np.abs(found - wanted) <= charged * np.exp(tails[large]) + 1e-30)
