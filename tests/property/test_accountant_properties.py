@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import noisymean as nm
 import strategies
-from effort import examples, share
+from effort import THOROUGH, examples
 from noisymean.cumulants import GaussianPairCumulants
 from noisymean.gaussian_pair import gaussian_pair
 from noisymean.many_rounds import sgm_cumulants
@@ -92,7 +92,7 @@ def check(drawn: Setting) -> None:
     assert shares[2] <= shares[3], drawn  # type: ignore[operator]
 
 
-@pytest.mark.parametrize("number", range(share(60)))
+@pytest.mark.parametrize("number", range(60 if THOROUGH else 20))
 def test_leakage_is_at_most_the_guarantee(number: int) -> None:
     check(setting(number, quick=True))
 
@@ -127,7 +127,12 @@ MONOTONE = [
 ]
 
 
-@pytest.mark.parametrize(("mechanism", "steps", "delta"), MONOTONE, ids=[type(m).__name__ for m, _, _ in MONOTONE])
+@pytest.mark.parametrize(
+    ("mechanism", "steps", "delta"),
+    # the second is the one that takes longest
+    [pytest.param(*one, marks=pytest.mark.slow if number == 1 else ()) for number, one in enumerate(MONOTONE)],
+    ids=[type(m).__name__ for m, _, _ in MONOTONE],
+)
 def test_monotone(mechanism: Any, steps: int, delta: float) -> None:
     """More rounds, a smaller delta and less noise never cost less.
 

@@ -126,7 +126,16 @@ def test_guarantees_hold_for_random_gradients(kind: Any, setting: tuple[int, int
 
 @both_sizes
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("setting", [(1, 2, 0.5, 1.0), (3, 3, 0.5, 1.0), (4, 5, 0.7, 2.0), (4, 1, 0.8, 0.5)], ids=str)
+@pytest.mark.parametrize(
+    "setting",
+    [
+        pytest.param((1, 2, 0.5, 1.0), marks=pytest.mark.slow),
+        pytest.param((3, 3, 0.5, 1.0), marks=pytest.mark.slow),
+        (4, 5, 0.7, 2.0),
+        (4, 1, 0.8, 0.5),
+    ],
+    ids=str,
+)
 def test_explicit_pairs_leak_what_simulation_says(
     kind: Any, setting: tuple[int, int, float, float], trials: int
 ) -> None:

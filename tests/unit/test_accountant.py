@@ -183,7 +183,7 @@ def test_one_record_and_many_dimensions_leak_everything(kind: Any) -> None:
     [
         (nm.SGM(sample_rate=0.01, noise_multiplier=1.0), 500),
         (of(nm.EASGM, 2_000, 500, 0.05, 2.0), 60),
-        (of(nm.FEASGM, 1_999, 500, 0.05, 4.0), 60),
+        pytest.param(of(nm.FEASGM, 1_999, 500, 0.05, 4.0), 60, marks=pytest.mark.slow),
         (of(nm.ASGM, 5_000, 500, 0.1, 3.0), 60),
     ],
     ids=["sgm", "easgm", "feasgm", "asgm"],
@@ -315,7 +315,13 @@ EXTREME = {
 }
 
 
-@pytest.mark.parametrize("name", EXTREME)
+# Seconds each, and seldom news.
+LONG = ("one record", "large epsilon", "N = 1e9", "N = 1e9, floor", "most steps", "tiny delta, asgm")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow) if name in LONG else name for name in EXTREME]
+)
 def test_extremes_are_finite_or_said_to_be_unknown(name: str) -> None:
     mechanism, steps, question = EXTREME[name]
     account = nm.account(mechanism, steps=steps, **question)

@@ -77,6 +77,7 @@ def test_one_round_of_theory(monkeypatch):
     assert len(theory_plots.one_round_figure(rows).axes) == 4
 
 
+@pytest.mark.slow
 def test_two_hundred_rounds(monkeypatch):
     """The numbers of theory.md, section 4, within 1 %: an accountant says 0.1 where 29.6 is lost."""
     monkeypatch.setattr(opacus_200_rounds, "DIMENSIONS", (26_010,))
