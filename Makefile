@@ -17,6 +17,9 @@ demo: $(STAMP)
 	@mkdir -p $(OUT)
 	$(BIN)/noisymean demo --out $(OUT)
 
+# Tests run two at a time: more threads than that only wait for each other.
+test test-all: export OMP_NUM_THREADS ?= 1
+
 test: $(STAMP) lint browser
 	$(BIN)/python -m pytest -n 2 -m "not slow"
 

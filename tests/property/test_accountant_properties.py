@@ -92,7 +92,7 @@ def check(drawn: Setting) -> None:
     assert shares[2] <= shares[3], drawn  # type: ignore[operator]
 
 
-@pytest.mark.parametrize("number", range(60 if THOROUGH else 20))
+@pytest.mark.parametrize("number", range(60 if THOROUGH else 12))
 def test_leakage_is_at_most_the_guarantee(number: int) -> None:
     check(setting(number, quick=True))
 

@@ -145,7 +145,7 @@ def fuzz(count: int, folder: Path) -> None:
 
 
 def test_some_command_lines(tmp_path: Path) -> None:
-    fuzz(60, tmp_path)
+    fuzz(40, tmp_path)
 
 
 @pytest.mark.slow

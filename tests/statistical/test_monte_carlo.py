@@ -104,6 +104,7 @@ KINDS = (nm.EASGM, nm.ASGM, nm.FEASGM)
 both_sizes = pytest.mark.parametrize("trials", [FEW, pytest.param(MANY, marks=pytest.mark.slow)])
 
 
+@pytest.mark.thin(2)
 @both_sizes
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("setting", SETTINGS, ids=str)

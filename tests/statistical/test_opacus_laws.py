@@ -49,6 +49,7 @@ def slow(*case: object) -> object:
     return pytest.param(*case, marks=pytest.mark.slow)
 
 
+@pytest.mark.thin(4)
 @pytest.mark.parametrize(
     ("version", "poisson", "kind", "size", "mode"),
     [

@@ -70,6 +70,7 @@ FULL_BATCH = [
 ]
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("kind", [nm.EASGM, nm.ASGM, nm.FEASGM])
 @pytest.mark.parametrize(("count", "dimension", "sigma", "steps", "delta"), FULL_BATCH)
 def test_full_batches_are_closed_form(

@@ -224,6 +224,7 @@ MECHANISMS = {
 ARRAYS = ("alpha", "claimed", "guarantee", "guarantee_tight", "ceiling", "ceiling_clt", "leakage")
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("name", list(MECHANISMS))
 @pytest.mark.parametrize("grid", [("--alpha", "0.01,0.1,0.5"), ("--points", "21")])
 def test_json_is_what_python_gets(name: str, grid: tuple[str, str]) -> None:
@@ -352,6 +353,7 @@ def test_the_remark_is_printed_and_in_the_json() -> None:
 # --- plots
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize(
     ("suffix", "magic"), [("png", b"\x89PNG\r\n"), ("svg", b"<?xml"), ("pdf", b"%PDF-"), ("PNG", b"\x89PNG")]
 )
@@ -484,6 +486,7 @@ def test_a_real_interruption_is_one_line() -> None:
     assert err.count("\n") == 1
 
 
+@pytest.mark.thin(2)
 @pytest.mark.skipif(os.name == "nt", reason="POSIX pipes")
 @pytest.mark.parametrize("form", [(), ("--json",)])
 def test_a_reader_that_leaves_is_not_an_error(form: tuple[str, ...]) -> None:

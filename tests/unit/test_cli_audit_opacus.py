@@ -36,6 +36,7 @@ def test_where_the_denominator_stays_the_claim_stands(words: list[str], capsys: 
     assert audited(capsys, "opacus", *words, *ROUND, "--trials", "100")["verdict"] == "not-violated"
 
 
+@pytest.mark.slow
 def test_a_method_on_real_images(capsys: pytest.CaptureFixture[str]) -> None:
     found = audited(capsys, "dpsgd-hf", "--images", "mnist", "--data-dir", FIXTURES, "--trials", "200", "--seed", "1")
     assert found["verdict"] == "violated"

@@ -163,6 +163,7 @@ with mp.workdps(30):
 POINTS = [pytest.param(case, tilt, id=f"{case.name}-theta={tilt:g}") for case in CASES for tilt in case.tilts]
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize(("case", "tilt"), POINTS)
 def test_k_and_its_derivatives(case: Case, tilt: float) -> None:
     computed = case.cumulants.moments(np.array([tilt]))
@@ -178,6 +179,7 @@ def test_k_and_its_derivatives(case: Case, tilt: float) -> None:
     assert float(computed.variance[0]) == pytest.approx(float(bend), rel=1e-6)
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize(("case", "tilt"), POINTS)
 def test_the_remainder_along_a_line(case: Case, tilt: float) -> None:
     theta = np.array([tilt])

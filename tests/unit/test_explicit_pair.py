@@ -96,6 +96,7 @@ def test_products_with_many_dimensions(kind: Any, size: int, dimension: int, rat
         assert (pair.curve.upper(alpha[kept]) >= beta[kept] - 1e-12).all(), pair.description
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("dimension", [2, 3, 4, 5, 6, 10, 33, 64])
 @pytest.mark.parametrize(
     ("kind", "size", "rate", "sigma"), [(nm.EASGM, 1, 0.5, 1.0), (nm.EASGM, 4, 0.7, 2.0), (nm.FEASGM, 7, 0.5, 0.5)]

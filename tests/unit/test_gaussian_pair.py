@@ -89,6 +89,7 @@ def test_sides_enclose_the_truth(dimension: int, shift: float, scale: str) -> No
         assert mpf(float(curve.lower(alpha))) <= beta <= mpf(float(curve.upper(alpha)))
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("dimension", [1, 2, 3, 6])
 @pytest.mark.parametrize("alpha", [1e-12, 1e-9, 1e-6, 1e-4, 1e-2])
 @pytest.mark.parametrize("step", [1, 2, 9])

@@ -56,6 +56,7 @@ def check_run(found: dict[str, object]) -> None:
     assert [tuple(stretch) for stretch in found["history"]] == [(1.0, 1 / 16, STEPS)]  # type: ignore[attr-defined]
 
 
+@pytest.mark.slow
 def test_a_run_costs_what_account_says(ran: dict[str, object]) -> None:
     check_run(ran)
 

@@ -39,6 +39,7 @@ def test_one_mechanism_in_two_stretches_is_one_run() -> None:
     assert segments.guaranteed_epsilon(run, DELTA) == pytest.approx(whole.guarantee.epsilon)
 
 
+@pytest.mark.slow
 def test_a_schedule_lies_between_its_extremes_and_around_the_truth() -> None:
     loud, quiet = (segments.merged([(loader(noise), 100)]) for noise in (1.0, 1.5))
     mixed = segments.merged([(loader(1.0), 60), (loader(1.5), 40)])

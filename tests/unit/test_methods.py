@@ -196,6 +196,7 @@ def test_releases_of_the_methods() -> None:
         method_named("dp-sgd")
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize(
     ("name", "dataset", "version"),
     [

@@ -351,6 +351,7 @@ class TestCurves:
         np.testing.assert_allclose(many.leakage[::100], few.leakage, rtol=2e-3, atol=1e-9)
 
 
+@pytest.mark.thin(4)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("sigma", [1e-6, 1e-3, 1e3, 1e6, 1e9])
 @pytest.mark.parametrize(

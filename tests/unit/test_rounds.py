@@ -86,6 +86,7 @@ ENGINES = {
 }
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("reverse", [False, True], ids=["forward", "reverse"])
 @pytest.mark.parametrize("name", ENGINES)
 def test_the_contour_lies_inside_the_bracket_of_the_grid(name: str, reverse: bool) -> None:
