@@ -596,9 +596,12 @@ def hovered(seen: Seen, plot: str, x: float, y: float) -> str:
         }""",
         [plot, x, y],
     )
-    seen.page.mouse.move(place[0] + 40, place[1] + 40)
-    seen.page.mouse.move(*place)
+    # from outside, so that no other point is passed on the way
+    seen.page.mouse.move(1, 1)
     label = seen.page.locator(f"#{plot} .hoverlayer .hovertext")
+    label.first.wait_for(state="detached", timeout=5000)
+    seen.page.mouse.move(place[0] + 1, place[1])
+    seen.page.mouse.move(*place)
     label.first.wait_for(state="attached", timeout=5000)
     return str(label.first.text_content()).replace("−", "-")
 
