@@ -84,7 +84,7 @@ class GridSum:
         sign = 1.0 if side is Side.ABOVE else -1.0
         # the charge falls between two losses, that of the smaller holds for both; so much is lost in running sums
         with np.errstate(divide="ignore", over="ignore"):
-            charge = self.charge * np.exp(self.theta * step) + 2.0 * _ULP * self.losses.size
+            charge = self.charge * np.exp(self.theta * step) + 4.0 * _ULP * self.losses.size
             finite = share * (1.0 + sign * self.error) + sign * charge
             finite = np.exp(self.log_mgf - self.theta * self.losses + np.log(np.maximum(finite, 0.0)))
         if side is Side.ABOVE:
