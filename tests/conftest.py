@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterator
 
@@ -11,6 +12,11 @@ from hypothesis import HealthCheck, settings
 from mpmath import mp
 
 from effort import share
+
+# Programs print more, less or in colour when they see one of these (pytest does not shorten its summary under CI).
+# The documents show what a reader's terminal shows; the tests that run them must not depend on where they run.
+for name in ("CI", "BUILD_NUMBER", "GITHUB_ACTIONS", "FORCE_COLOR", "PY_COLORS", "NO_COLOR", "COLUMNS", "LINES"):
+    os.environ.pop(name, None)
 
 settings.register_profile(
     "repeatable",
