@@ -18,7 +18,7 @@ from noisymean.errors import InvalidInput, Undefined, check_number
 from noisymean.explicit_pair import explicit_pairs
 from noisymean.many_rounds import claimed_rounds, guarantee_rounds, leakage_rounds, replaced_rounds
 from noisymean.mechanisms import FEASGM, Adjacency, Mechanism, OpacusLoader, is_sum, with_public_size
-from noisymean.rounds import Chain, DeltaCurve
+from noisymean.rounds import Chain, DeltaCurve, Rounds
 from noisymean.tradeoff import Side
 
 MOST_STEPS = 10**9
@@ -69,16 +69,29 @@ class _Question:
         assert self.epsilon is not None
         return math.exp(min(curve.log_delta(self.epsilon, side), 0.0))
 
-    def worst(self, curve: DeltaCurve, side: Side) -> float:
-        """The larger of the two directions."""
-        return max(self.ask(curve, side), self.ask(curve.inverse(), side))
+    def worst(self, curve: DeltaCurve, side: Side, already: float = -math.inf) -> float:
+        """The larger of the two directions and of what is known `already`; no more work than it takes to see which that is."""
+        for direction in (curve, curve.inverse()):
+            if not self._no_more(direction, already):
+                already = max(already, self.ask(direction, side))
+        return already
 
-    def interval(self, curve: DeltaCurve) -> tuple[float, float]:
+    def _no_more(self, curve: DeltaCurve, answer: float) -> bool:
+        """One evaluation at the answer instead of a search for another that would be smaller."""
+        return isinstance(curve, Rounds) and self.delta is not None and curve.at_most(answer, self.delta)
+
+    def interval(self, rounds: Rounds) -> tuple[float, float]:
         """(lower, upper) end of the larger of the two directions; the lower end of the one that looks larger is one for both."""
-        directions = (curve, curve.inverse())
-        upper = [self.ask(direction, Side.ABOVE) for direction in directions]
-        worse = directions[0] if upper[0] >= upper[1] else directions[1]
-        return self.ask(worse, Side.BELOW), max(upper)
+        back = rounds.inverse()
+        upper = self.ask(rounds, Side.ABOVE)
+        if self._no_more(back, upper) or (other := self.ask(back, Side.ABOVE)) <= upper:
+            return self._lower(rounds, upper), upper
+        return self._lower(back, other), other
+
+    def _lower(self, rounds: Rounds, upper: float) -> float:
+        if self.delta is None:
+            return self.ask(rounds, Side.BELOW)
+        return rounds.epsilon(self.delta, Side.BELOW, near=upper)
 
     def bound(self, value: float | None, pair: str | None = None) -> Bound:
         """The answer beside what was asked."""
@@ -168,10 +181,12 @@ def _checked_steps(steps: int) -> int:
 
 def _leakage(mechanism: Mechanism, steps: int, question: _Question) -> tuple[float, str]:
     """The most that one of the explicit pairs gives away, and which."""
-    answers = [
-        (question.worst(rounds, Side.BELOW), pair.description) for pair, rounds in leakage_rounds(mechanism, steps)
-    ]
-    return max(answers, key=lambda answer: answer[0])
+    most, told = -math.inf, ""
+    for pair, rounds in leakage_rounds(mechanism, steps):
+        leaked = question.worst(rounds, Side.BELOW, most)
+        if leaked > most:
+            most, told = leaked, pair.description
+    return most, told
 
 
 def guaranteed_epsilon(mechanism: Mechanism, *, steps: int, delta: float, reverse: bool) -> float:

@@ -102,9 +102,10 @@ class Composed(TradeOff):
 def _tails(cumulants: Cumulants, t: Array) -> Array:
     theta = saddle_point(cumulants, t)
     moments = cumulants.moments(theta)
-    fine = _small_tails(cumulants, t, theta, moments, _STEPS[0])
+    at_poles = cumulants.moments(np.array(_POLES)).mean
+    fine = _small_tails(cumulants, t, theta, moments, at_poles, _STEPS[0])
     for step in _STEPS[1:]:
-        coarse, fine = fine, _small_tails(cumulants, t, theta, moments, step)
+        coarse, fine = fine, _small_tails(cumulants, t, theta, moments, at_poles, step)
         with np.errstate(invalid="ignore"):
             gap = np.abs(np.expm1(np.where(fine == coarse, 0.0, coarse - fine)))
         if np.all(gap < _AGREEMENT):
@@ -151,7 +152,9 @@ def saddle_point(cumulants: Cumulants, t: Array) -> Array:
     return theta
 
 
-def _small_tails(cumulants: Cumulants, t: Array, theta: Array, moments: Moments, relative_step: float) -> Array:
+def _small_tails(
+    cumulants: Cumulants, t: Array, theta: Array, moments: Moments, at_poles: Array, relative_step: float
+) -> Array:
     """log of the tail beyond t seen from theta, for the two poles: the upper where theta > pole, else the lower."""
     step = relative_step / np.sqrt(moments.variance)
     drift = moments.mean - t
@@ -172,7 +175,6 @@ def _small_tails(cumulants: Cumulants, t: Array, theta: Array, moments: Moments,
         if first > _MOST_NODES:
             raise SlowDecay
     result = np.empty_like(sums)
-    at_poles = cumulants.moments(np.array(_POLES)).mean
     for row, pole in enumerate(_POLES):
         distance = np.abs(theta - pole)
         log_peak = moments.value - (theta - pole) * t

@@ -54,16 +54,26 @@ class Rounds:
     parts: tuple[tuple[int, Loss], ...]
     reverse: bool = False
 
-    def epsilon(self, delta: float, side: Side) -> float:
-        """epsilon(delta) on the stated side."""
-        return self.epsilon_of_log(math.log(delta), side)
+    def epsilon(self, delta: float, side: Side, *, near: float | None = None) -> float:
+        """epsilon(delta) on the stated side; `near` it, if a number is known that is."""
+        return self.epsilon_of_log(math.log(delta), side, near=near)
 
-    def epsilon_of_log(self, log_delta: float, side: Side) -> float:
+    def epsilon_of_log(self, log_delta: float, side: Side, *, near: float | None = None) -> float:
         """The same for a delta that may be too small to be written down."""
         return self._first_that_works(
-            lambda engine: float(engine.epsilon_of_log(log_delta, side)),
+            lambda engine: float(engine.epsilon_of_log(log_delta, side, near=near)),
             lambda grid: grid.epsilon_of_log(log_delta, side),
         )
+
+    def at_most(self, epsilon: float, delta: float) -> bool:
+        """Whether one evaluation proves epsilon(delta) <= epsilon. False says nothing."""
+        if self._exact is None or self._slow or not 0.0 < epsilon < math.inf:
+            return False
+        try:
+            with np.errstate(all="ignore"):
+                return float(self._exact.log_delta(epsilon, Side.ABOVE)) <= math.log(delta)
+        except SlowDecay:
+            return False
 
     def log_delta(self, epsilon: float, side: Side) -> float:
         """log delta(epsilon) on the stated side."""

@@ -180,14 +180,14 @@ class TradeOff(ABC):
         return self.epsilon_of_log(float(np.log(delta)), side)
 
     @final
-    def epsilon_of_log(self, goal: float, side: Side = Side.NEAREST) -> float:
-        """`epsilon` for a delta = e^goal that may be too small to be written down.
+    def epsilon_of_log(self, goal: float, side: Side = Side.NEAREST, *, near: float | None = None) -> float:
+        """`epsilon` for a delta = e^goal that may be too small to be written down; `near` is where the search begins.
 
         Newton's method on log delta, whose slope -e^eps alpha(eps)/delta(eps) is at hand, inside a bracket.
         """
         low, high = 0.0, np.inf
         zero_is_known = False
-        epsilon = self._epsilon_guess(goal, reverse=False)
+        epsilon = near if near is not None and 0.0 < near < np.inf else self._epsilon_guess(goal, reverse=False)
         for _ in range(200):
             at = np.array([epsilon])
             tails = self.tails(at)

@@ -156,6 +156,15 @@ def test_a_callable(capsys, tmp_path):
     assert found["verdict"] == "violated"
 
 
+@pytest.mark.parametrize("option", ["--confidence", "--delta"])
+def test_a_bad_level_is_told_before_the_trials_are_run(capsys, tmp_path, option):
+    path = tmp_path / "mine.py"
+    path.write_text("def release(extra, generator):\n    raise SystemError('this took hours')\n")
+    code, _, err = answer(capsys, f"{path}:release", option, "1.5", "--seed", "1")
+    assert code == 2
+    assert err.startswith(f"error: {option}=1.5: must be")
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -171,6 +180,15 @@ def test_a_callable(capsys, tmp_path):
         (["synthetic", *SMALL, "--jobs", "0"], "--jobs=0: must be"),
         (["synthetic", *SMALL, "--claim-delta", "0.1"], "--claim-epsilon: missing"),
         (["synthetic", *SMALL, "--max-grad-norm", "0"], "--max-grad-norm=0: must be > 0"),
+        (
+            ["synthetic", *SMALL, "--loss-reduction", "sum"],
+            "--loss-reduction=sum: must be left out: a synthetic target",
+        ),
+        (["synthetic", *SMALL, "--no-poisson"], "a synthetic target does not use it"),
+        (["opacus", "--images", "mnist"], "--images=mnist: must be left out: a release of Opacus"),
+        (["dpsur", "--mode", "full"], "--mode=full: must be left out: dpsur"),
+        (["privimage", "--denominator", "code"], "--denominator=code: must be left out: privimage"),
+        (["dpsur==1.0.0"], "must be dpsur without a release"),
         (["nothing.py:release"], "there is no file nothing.py"),
         (["nothing"], "must be one of synthetic, opacus, opacus==X"),
     ],

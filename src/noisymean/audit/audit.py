@@ -9,7 +9,7 @@ from typing import final
 
 from noisymean.audit import runner
 from noisymean.audit.distinguishers import Distinguisher, Labelled
-from noisymean.audit.estimate import Estimate, estimate
+from noisymean.audit.estimate import Estimate, check_levels, estimate
 from noisymean.audit.reference import Reference, reference
 from noisymean.audit.runner import Processes, Workers
 from noisymean.audit.store import Store
@@ -78,6 +78,8 @@ def audit(
     ('violated', True)
     """
     start = perf_counter()
+    # said before the trials are run, not after
+    check_levels(confidence, delta)
     what = plan(target, distinguisher, seed=seed, trials=trials)
     claim = target.claim() if claim is None else claim
     truth = _truth(target.known(), target.steps, seed) if truth is None else truth

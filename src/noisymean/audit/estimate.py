@@ -91,10 +91,15 @@ class Estimate:
         return max(best, self.delta_lower) if epsilon == 0.0 else best
 
 
+def check_levels(confidence: float, delta: float) -> Levels:
+    """The shares of the error, or what is wrong with the question."""
+    check_number("delta", delta, least=0.0, most=1.0)
+    return Levels(confidence)
+
+
 def estimate(trials: Labelled, judge: Judge, *, confidence: float, delta: float) -> Estimate:
     """Judge fresh trials with a judge that was fixed before they were seen."""
-    check_number("delta", delta, least=0.0, most=1.0)
-    levels = Levels(confidence)
+    levels = check_levels(confidence, delta)
     smaller, larger = judge.score(trials.smaller), judge.score(trials.larger)
     false_positives, false_negatives = int((smaller > judge.threshold).sum()), int((larger <= judge.threshold).sum())
     alpha = two_sided(false_positives, smaller.size, levels.side)

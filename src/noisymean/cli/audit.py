@@ -11,6 +11,7 @@ import typer
 
 from noisymean.audit import Dask, Processes, Store, audit, distinguisher
 from noisymean.audit.distinguishers import NAMES, Distinguisher, NormalityTest
+from noisymean.audit.estimate import check_levels
 from noisymean.audit.runner import Workers
 from noisymean.audit.trials import plan
 from noisymean.cli import options, values
@@ -98,6 +99,7 @@ def command(
     figure = None if plot is None else plot_file("plot", plot)
     count = values.whole("trials", trials)
     level, wanted_delta = values.number("confidence", confidence), values.number("delta", delta)
+    check_levels(level, wanted_delta)
     if resume and store is None:
         raise Missing("store", "--resume goes on from it")
     kept = None if store is None else Store.at(Path(store))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import PurePosixPath
 from typing import Annotated
 
 import typer
@@ -89,22 +90,26 @@ def _bar(total: int) -> Iterator[Progress]:
 
 
 def _print(results: list[Audited]) -> None:
+    """One line to a release, at 80 columns; what does not fit into a word is said below the table."""
     out = console()
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for name in ("release", "Poisson sampling", "mean", "sum", "divides at", "read", "paper"):
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    for name in ("release", "Poisson", "mean", "sum", "divides at", "read", "paper"):
         table.add_column(name, overflow="fold")
     for one in results:
-        mean = _named(one, MEAN)
-        if one.kind(NO_POISSON) is not None:
-            mean += f"; {_named(one, NO_POISSON)} by default"
+        default = "" if one.kind(NO_POISSON) is None else f"/{_named(one, NO_POISSON)}"
         place = next(iter(one.statements()), None)
-        paper = "-" if one.paper is None else one.paper.words
+        paper = "-" if one.paper is None else "none" if one.paper.mechanism is None else one.paper.words
         table.add_row(
-            one.version, one.poisson, mean, _named(one, SUM), "-" if place is None else place.place,
+            one.version, _poisson(one), _named(one, MEAN) + default, _named(one, SUM),
+            "-" if place is None else PurePosixPath(place.place).name,
             "differs" if one.disagreements else "fault" if one.faults else "agrees",
             f"{paper} *" if one.against_paper else paper,
         )  # fmt: skip
     out.print(table)
+    for words, those in _grouped((one.poisson, one.version) for one in results):
+        say(out, f"Poisson sampling, {those}: {words}.")
+    if any(one.paper is not None and one.paper.mechanism is None for one in results):
+        say(out, "paper, none: by the paper's table there is no Poisson sampling.")
     for words, those in _grouped((words, one.version) for one in results for words in one.against_paper):
         say(out, f"* {those}: {words}.")
     for one in results:
@@ -112,6 +117,16 @@ def _print(results: list[Audited]) -> None:
             say(out, f"- {one.version}, {words}.")
         for option, words in one.faults.items():
             say(out, f"- {one.version}, {option}: {words}")
+
+
+def _poisson(one: Audited) -> str:
+    """In a word: how Poisson sampling is had."""
+    if one.source is None:
+        return "unknown"
+    found = one.source.poisson
+    if found.switch is not None:
+        return "default" if found.default else "option"
+    return "sampler" if found.samplers else "none"
 
 
 def _grouped(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:

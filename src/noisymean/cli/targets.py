@@ -5,14 +5,14 @@ To add a target: a builder that takes `Typed`, and a line in `target_of`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass, fields
 from enum import Enum
 from pathlib import Path
 from typing import TypeVar, final
 
 from noisymean.cli import values
 from noisymean.cli.mechanism import mechanism_of
-from noisymean.cli.wants import Missing, refused
+from noisymean.cli.wants import Missing, option, refused
 from noisymean.errors import InvalidInput
 from noisymean.mechanisms import SGM, exact_rate
 from noisymean.targets.callable_ import UserCallable
@@ -47,8 +47,21 @@ class Typed:
     denominator: str = "paper"
     device: str = "auto"
 
+    def only(self, kind: str, *used: str) -> None:
+        """Complain about an option that means nothing to this kind of target: silence would look like an answer."""
+        for field in fields(self):
+            value = getattr(self, field.name)
+            default = None if field.default is MISSING else field.default
+            if field.name not in (*used, "seed") and value != default:
+                typed = "--no-poisson" if field.name == "poisson" else option(field.name)
+                raise InvalidInput(field.name, value, f"left out: {kind} does not use it", f"drop {typed}")
+
 
 def _synthetic(typed: Typed) -> Target:
+    typed.only(
+        "a synthetic target", "mechanism", "dataset_size", "dimension", "sample_rate", "batch_size", "noise_multiplier",
+        "max_grad_norm", "gradients", "steps",
+    )  # fmt: skip
     if typed.mechanism is None:
         raise Missing("mechanism")
     if typed.noise_multiplier is None:
@@ -97,6 +110,10 @@ def _opacus(text: str, typed: Typed) -> Target:
 
     if typed.mechanism is not None:
         raise InvalidInput("mechanism", typed.mechanism, "left out: the release decides it", "drop --mechanism")
+    typed.only(
+        "a release of Opacus", "dataset_size", "dimension", "sample_rate", "batch_size", "noise_multiplier", "max_grad_norm",
+        "gradients", "steps", "loss_reduction", "poisson", "mode", "device",
+    )  # fmt: skip
     for name in ("dataset_size", "dimension", "noise_multiplier"):
         if getattr(typed, name) is None:
             raise Missing(name, "to run the release")
@@ -130,6 +147,10 @@ def _method(text: str, typed: Typed) -> Target:
     from noisymean.targets.opacus_releases.setup import Mode, Reduction
 
     name, _, release = text.partition("==")
+    own = ("denominator",) if name == "dpsur" else ("loss_reduction", "poisson", "mode", "device")
+    typed.only(name, "dataset_size", "sample_rate", "noise_multiplier", "max_grad_norm", "images", "data_dir", *own)
+    if release and name == "dpsur":
+        raise InvalidInput("target", text, "dpsur without a release", "its step is its own, not that of Opacus")
     rate = None if typed.sample_rate is None else exact_rate(values.rate("sample_rate", typed.sample_rate))
     size = RECORDS if typed.dataset_size is None else values.whole("dataset_size", typed.dataset_size)
     noise, bound = _noise(typed, NOISE), BOUND if typed.max_grad_norm is None else _bound(typed)
@@ -178,6 +199,7 @@ def target_of(text: str, typed: Typed) -> Target:
         raise InvalidInput("target", text, f"one of {', '.join(NAMES)}", "e.g. noisymean audit mine.py:release")
     if not Path(file).is_file():
         raise InvalidInput("target", text, "a callable in an existing file", f"there is no file {file}")
+    typed.only("a callable", "sample_rate", "noise_multiplier")
     return UserCallable.of(Path(file), attribute)
 
 
