@@ -165,6 +165,20 @@ def test_a_bad_level_is_told_before_the_trials_are_run(capsys, tmp_path, option)
     assert err.startswith(f"error: {option}=1.5: must be")
 
 
+def test_too_few_trials_are_told_before_they_are_run(capsys, tmp_path):
+    path, calls = tmp_path / "mine.py", tmp_path / "calls"
+    path.write_text(
+        "def release(extra, generator):\n"
+        f"    with open({str(calls)!r}, 'a') as file: file.write('x')\n"
+        "    return generator.standard_normal(20) * (1.0 + extra)\n"
+    )
+    code, _, err = answer(capsys, f"{path}:release", "--trials", "8")
+    assert code == 2
+    assert err == "error: --trials=8: must be enough to learn from and to judge; e.g. 10,000\n"
+    # its first run only, which shows how long a release is
+    assert calls.read_text() == "x"
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

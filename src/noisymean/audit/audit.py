@@ -81,21 +81,15 @@ def audit(
     # said before the trials are run, not after
     check_levels(confidence, delta)
     what = plan(target, distinguisher, seed=seed, trials=trials)
+    training = training_blocks(what, distinguisher)
     claim = target.claim() if claim is None else claim
     truth = _truth(target.known(), target.steps, seed) if truth is None else truth
     done = runner.run(what, workers or Processes(), store=store, resume=resume, progress=progress)
-    training = round(distinguisher.training_share * what.blocks)
     learned = joined([block for block in done.blocks if block.index < training])
     judged = joined([block for block in done.blocks if block.index >= training])
-    if _runs(judged) < 1 or (distinguisher.training_share > 0.0 and _runs(learned) < _LEAST_TO_LEARN):
-        if done.interrupted:
-            raise KeyboardInterrupt
-        raise Undefined(
-            "trials",
-            sum(block.trials for block in done.blocks),
-            "enough to learn from and to judge",
-            "let it run longer",
-        )
+    if not _enough(_runs(learned), _runs(judged), distinguisher):
+        # interrupted before there was anything to say
+        raise KeyboardInterrupt
     found = estimate(judged, distinguisher.judge(learned, truth), confidence=confidence, delta=delta)
     return Audit(
         target=target.name,
@@ -110,6 +104,20 @@ def audit(
         interrupted=done.interrupted,
         seconds=perf_counter() - start,
     )
+
+
+def training_blocks(what: Plan, distinguisher: Distinguisher) -> int:
+    """How many of the first blocks are learned from; an error where that leaves too few runs to learn from or to judge."""
+    training = round(distinguisher.training_share * what.blocks)
+    learned = min(training * what.per_block, what.trials)
+    # half of the trials are runs on the larger dataset
+    if not _enough(learned // 2, (what.trials - learned) // 2, distinguisher):
+        raise Undefined("trials", what.trials, "enough to learn from and to judge", "e.g. 10,000")
+    return training
+
+
+def _enough(learned: int, judged: int, distinguisher: Distinguisher) -> bool:
+    return judged >= 1 and (distinguisher.training_share == 0.0 or learned >= _LEAST_TO_LEARN)
 
 
 def _runs(trials: Labelled) -> int:

@@ -10,6 +10,7 @@ from typing import Annotated, TypeAlias
 import typer
 
 from noisymean.audit import Dask, Processes, Store, audit, distinguisher
+from noisymean.audit.audit import training_blocks
 from noisymean.audit.distinguishers import NAMES, Distinguisher, NormalityTest
 from noisymean.audit.estimate import check_levels
 from noisymean.audit.runner import Workers
@@ -140,6 +141,8 @@ def command(
         number = secrets.randbits(32)
     what, judge, typed = built(number)
     claim = claim_of(what, typed, claim_epsilon, claim_delta)
+    # what is wrong is said before anything else is
+    training_blocks(plan(what, judge, seed=number, trials=count), judge)
     if seed is None:
         note(f"seed {number}")
     with progress(count) as tell:
