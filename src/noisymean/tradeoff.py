@@ -32,7 +32,7 @@ from scipy.special import log_ndtr, ndtr, ndtri
 
 from noisymean.errors import InvalidInput, check_number, check_probability
 from noisymean.numerics.chi_square import RELATIVE_ERROR
-from noisymean.numerics.inversion import bracket_decreasing
+from noisymean.numerics.inversion import bracket_decreasing, solve_decreasing
 from noisymean.numerics.logs import Array, log1mexp, log_difference, log_weighted_sum
 
 # Losses beyond this are reported as infinite.
@@ -105,7 +105,7 @@ class TradeOff(ABC):
         if inner.any():
             a = alpha[inner]
             # bracket_decreasing: P[l > first] >= alpha >= P[l > second]
-            first, second = self._bracket(a)
+            first, second = bracket_decreasing(self._log_odds, np.log(a) - np.log1p(-a))
             more, less = self._distinct_tails(first), self._distinct_tails(second)
             with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
                 a_more, a_less = np.exp(more.p_above), np.exp(less.p_above)
@@ -118,8 +118,11 @@ class TradeOff(ABC):
         return np.clip(value, 0.0, 1.0 - alpha)
 
     @final
-    def _bracket(self, alpha: Array) -> tuple[Array, Array]:
-        return bracket_decreasing(lambda s: _log_odds(self.tails(s)), np.log(alpha) - np.log1p(-alpha))
+    def _log_odds(self, t: Array) -> Array:
+        """Of P[l > t]; in these it is nearly a line, and both ends keep their digits."""
+        tails = self.tails(t)
+        with np.errstate(invalid="ignore"):
+            return tails.p_above - tails.p_below
 
     @final
     def _distinct_tails(self, t: Array) -> Tails:
@@ -136,7 +139,7 @@ class TradeOff(ABC):
         margin = np.where(alpha >= 1.0, 0.0, self.relative_error + self.slack)
         if inner.any():
             a = alpha[inner]
-            _, t = self._bracket(a)
+            t = solve_decreasing(self._log_odds, np.log(a) - np.log1p(-a))
             tails = self._distinct_tails(t)
             with np.errstate(over="ignore", invalid="ignore", under="ignore"):
                 beta, scaled = np.exp(tails.q_below), np.exp(np.minimum(t, _LARGEST_EXPONENT) + tails.p_above)
@@ -268,11 +271,6 @@ class TradeOff(ABC):
 
 def _checked(value: ArrayLike, name: str = "alpha") -> Array:
     return np.asarray(check_probability(name, value), dtype=np.float64)
-
-
-def _log_odds(tails: Tails) -> Array:
-    with np.errstate(invalid="ignore"):
-        return tails.p_above - tails.p_below
 
 
 def _from_small(above: Array) -> tuple[Array, Array]:

@@ -1,7 +1,8 @@
 """Solve y(t) = target for a decreasing y and many targets at once, with few evaluations.
 
 A table of y brackets every target; a spline of the table is the first guess; bracketed secant steps finish. The
-stopping rule suits a caller who then uses the *tangent* at t: what is left is of second order, |y - target| |dt|.
+stopping rule suits a caller who then uses the *tangent* at t: what is left is of second order, |y - target| |dt|. Such a caller
+needs no bracket, and the first guess is nearly always good enough for it.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ _TABLE = 128
 _SECOND_ORDER = 1e-15
 _ROUNDS = 160
 _MARGIN = 50.0
+# Where y is nearer than this to its target the spline's slope is that of y.
+_NEAR = 1e-6
 
 
 def bracket_decreasing(y: Callable[[Array], Array], targets: Array) -> tuple[Array, Array]:
@@ -28,20 +31,26 @@ def bracket_decreasing(y: Callable[[Array], Array], targets: Array) -> tuple[Arr
     y does in between, except where the target lies outside of what y reaches on +-10^13.
     """
 
+    low, high, _ = _solved(y, targets, touching=False)
+    return low, high
+
+
+def solve_decreasing(y: Callable[[Array], Array], targets: Array) -> Array:
+    """t with y(t) = target, to the stopping rule; where y jumps over the target, the end of the jump."""
+    return _solved(y, targets, touching=True)[2]
+
+
+def _solved(y: Callable[[Array], Array], targets: Array, *, touching: bool) -> tuple[Array, Array, Array]:
     def rising(t: Array) -> Array:
         # targets inside a jump all ask for the same t
         distinct, index = np.unique(t, return_inverse=True)
         return -y(distinct)[index]
 
     goals, where = np.unique(-targets, return_inverse=True)
-    low, high = _polish(rising, goals, *_table(rising, goals))
-    return low[where].reshape(targets.shape), high[where].reshape(targets.shape)
-
-
-def solve_decreasing(y: Callable[[Array], Array], targets: Array) -> Array:
-    """t with y(t) = target, to the stopping rule."""
-    low, high = bracket_decreasing(y, targets)
-    return np.asarray(0.5 * (low + high))
+    low, high, t = (
+        found[where].reshape(targets.shape) for found in _polish(rising, goals, *_table(rising, goals), touching)
+    )
+    return low, high, t
 
 
 def _table(rising: Callable[[Array], Array], goals: Array) -> tuple[Array, Array]:
@@ -65,11 +74,15 @@ def _bracket(grid: Array, values: Array, goals: Array) -> tuple[float, float]:
     return float(grid[first]), float(grid[last])
 
 
-def _polish(rising: Callable[[Array], Array], goals: Array, grid: Array, values: Array) -> tuple[Array, Array]:
+def _polish(
+    rising: Callable[[Array], Array], goals: Array, grid: Array, values: Array, touching: bool
+) -> tuple[Array, Array, Array]:
+    """Bracket and solution; `touching`: the search for a solution ends when it is one, however wide its bracket."""
     right = np.clip(np.searchsorted(values, goals, side="right"), 1, grid.size - 1)
     low, high = grid[right - 1].copy(), grid[right].copy()
     y_low, y_high = values[right - 1].copy(), values[right].copy()
-    t = _first_guess(goals, grid, values, low, high)
+    t, slope = _first_guess(goals, grid, values, low, high)
+    touched = np.zeros(goals.size, dtype=bool)
     open_ = np.arange(goals.size)
     for round_ in range(_ROUNDS):
         y = rising(t[open_])
@@ -85,6 +98,12 @@ def _polish(rising: Callable[[Array], Array], goals: Array, grid: Array, values:
             newton = -miss * width / rise
             done = rise * width <= _SECOND_ORDER
         done |= (middle <= lo) | (middle >= hi)
+        if touching:
+            with np.errstate(invalid="ignore"):
+                further = np.abs(miss) * np.maximum(np.abs(newton), np.abs(miss * slope[open_]))
+            touches = (np.abs(miss) <= _NEAR) & (further <= _SECOND_ORDER)
+            touched[open_[touches]] = True
+            done |= touches
         # overshoot by as much as the step itself once it is small: the next point then closes the bracket from the other side
         small = np.abs(newton) < 1e-3 * width
         guess = t[open_] + np.where(small, 2.0, 1.0) * newton
@@ -95,15 +114,18 @@ def _polish(rising: Callable[[Array], Array], goals: Array, grid: Array, values:
             break
         open_ = open_[keep]
         t[open_] = guess[keep]
-    return low, high
+    return low, high, np.where(touched, t, high)
 
 
-def _first_guess(goals: Array, grid: Array, values: Array, low: Array, high: Array) -> Array:
+def _first_guess(goals: Array, grid: Array, values: Array, low: Array, high: Array) -> tuple[Array, Array]:
+    """t by spline, and dt/dy there."""
     # far outside the goals the function may do anything
     usable = (values > goals[0] - _MARGIN) & (values < goals[-1] + _MARGIN)
     usable[1:] &= values[1:] > values[:-1]
     middle = 0.5 * (low + high)
     if usable.sum() < 4:
-        return middle
-    guess = CubicSpline(values[usable], grid[usable])(goals)
-    return np.where((guess > low) & (guess < high), guess, middle)
+        return middle, np.full(goals.size, np.inf)
+    spline = CubicSpline(values[usable], grid[usable])
+    guess = spline(goals)
+    fits = (guess > low) & (guess < high)
+    return np.where(fits, guess, middle), np.where(fits, spline(goals, 1), np.inf)
