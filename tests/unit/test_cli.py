@@ -533,6 +533,16 @@ def test_our_own_fault_keeps_its_traceback_and_is_no_finding(monkeypatch: pytest
     assert "RuntimeError: a bug" in result.err
 
 
+def test_too_little_memory_is_no_fault_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise MemoryError("Unable to allocate 149. GiB")
+
+    monkeypatch.setattr(curve_command, "compute", fail)
+    result = run(*COMPLETE)
+    assert (result.code, result.out) == (2, "")
+    assert result.err.startswith("error: not enough memory (Unable to allocate 149. GiB); ask for fewer ")
+
+
 def test_python_dash_m_and_the_pipe_of_json() -> None:
     result = spawn(*COMPLETE, "--alpha", "0.5", "--json")
     assert (result.returncode, result.stderr) == (0, "")

@@ -203,6 +203,14 @@ def test_too_few_trials_are_told_before_they_are_run(capsys, tmp_path):
         (["dpsur", "--mode", "full"], "--mode=full: must be left out: dpsur"),
         (["privimage", "--denominator", "code"], "--denominator=code: must be left out: privimage"),
         (["dpsur==1.0.0"], "must be dpsur without a release"),
+        (
+            ["synthetic", *SMALL, "--dataset-size", "1e9"],
+            "gradients='random': must be zero, aligned or opposed at N=1000000000 n=100; random ones would not fit",
+        ),
+        (
+            ["synthetic", *SMALL, "--dimension", "1e12", "--gradients", "zero"],
+            "--dimension=1e12: must be at most 536870912 over the number of steps, to be run; the accountant has",
+        ),
         (["nothing.py:release"], "there is no file nothing.py"),
         (["nothing"], "must be one of synthetic, opacus, opacus==X"),
     ],

@@ -54,6 +54,8 @@ def guarded(command: Callable[[], object], words: Sequence[str]) -> int:
     except OSError as fault:
         _discard_output()
         return _complain(f"{fault.strerror or fault}{f': {fault.filename}' if fault.filename else ''}")
+    except MemoryError as fault:
+        return _complain(f"not enough memory ({fault}); ask for fewer records, dimensions, trials, points or processes")
     except Exception:  # the boundary of the program
         traceback.print_exc()
         return OUR_FAULT

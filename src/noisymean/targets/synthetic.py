@@ -23,6 +23,8 @@ from noisymean.targets.protocol import Known, Neighbour, Structure
 from noisymean.tradeoff import TradeOff
 
 MOST_STEPS = 10**6
+# What one trial releases, and random gradients, are kept in memory: 4 GB at most.
+_MOST_NUMBERS = 1 << 29
 # Numbers that are drawn, shifted and divided while they are still in the cache.
 _CACHED = 1 << 15
 _KINDS: dict[str, type[Any]] = {kind.name: kind for kind in (SGM, EASGM, ASGM, FEASGM, OpacusLoader)}
@@ -62,6 +64,17 @@ class Synthetic:
         for name in ("dataset_size", "dimension"):
             if getattr(self.mechanism, name) is None:
                 raise InvalidInput(name, None, "given, to run the mechanism")
+        if self.dimension * self.steps > _MOST_NUMBERS:
+            raise InvalidInput(
+                "dimension", self.dimension, f"at most {_MOST_NUMBERS} over the number of steps, to be run",
+                "the accountant has no such limit",
+            )  # fmt: skip
+        size = self.mechanism.dataset_size or 0
+        if self.gradients is Gradients.RANDOM and (size + 1) * self.dimension > _MOST_NUMBERS:
+            raise InvalidInput(
+                "gradients", self.gradients.value, f"zero, aligned or opposed at N={size} n={self.dimension}",
+                "random ones would not fit into memory",
+            )  # fmt: skip
         self._settings  # noqa: B018 - a pair that cannot be run is refused now
 
     @property
