@@ -26,6 +26,8 @@ test: $(STAMP) lint browser
 test-all: $(STAMP) lint browser
 	NOISYMEAN_THOROUGH=1 $(BIN)/python -m pytest -n 2
 
+# One thread against one thread.
+bench: export OMP_NUM_THREADS ?= 1
 bench: $(STAMP)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group bench
 	$(BIN)/python -m benchmarks

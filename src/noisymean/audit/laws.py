@@ -102,7 +102,7 @@ class KnownPair:
     def statistics(self, outputs: Array) -> Array:
         """(|x|^2, x.g_1, ...) or (|x|^2, x.u) of every round, shape (trials * steps, 1 + rows)."""
         rounds = outputs.reshape(-1, outputs.shape[-1])
-        rows, unit = self.known.gradients, self.known.mechanism.noise_multiplier * self.known.max_grad_norm
+        rows = self._scaled_rows
         found = np.zeros((rounds.shape[0], 2 if rows is None else 1 + rows.shape[0]))
         if rounds.shape[1] <= _CACHED:
             found[:, 0] = np.einsum("ij,ij->i", rounds, rounds)
@@ -116,13 +116,21 @@ class KnownPair:
                     row[0] += one @ one
                     if here is not None:
                         row[1:] += here @ one
+        found[:, 0] /= self._unit**2
         if rows is None:
-            found[:, 1] = rounds[:, 0]
-        else:
-            found[:, 1:] /= self.known.max_grad_norm
-        found[:, 0] /= unit**2
-        found[:, 1:] /= unit
+            found[:, 1] = rounds[:, 0] / self._unit
         return found
+
+    @property
+    def _unit(self) -> float:
+        return self.known.mechanism.noise_multiplier * self.known.max_grad_norm
+
+    @cached_property
+    def _scaled_rows(self) -> Array | None:
+        """Gradients in units of C, to be multiplied with releases in their own: divided by sigma C once, not in every trial."""
+        if self.known.gradients is None:
+            return None
+        return np.asarray(self.known.gradients / (self.known.max_grad_norm * self._unit))
 
     def log_ratio(self, statistics: Array, steps: int) -> Array:
         """log dM(D')/dM(D) of each release: the sum over its rounds."""
