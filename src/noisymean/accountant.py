@@ -10,7 +10,6 @@ Every epsilon is the larger of the two directions (D from D', D' from D); leakag
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
 
@@ -18,7 +17,7 @@ from noisymean.errors import InvalidInput, Undefined, check_number
 from noisymean.explicit_pair import explicit_pairs
 from noisymean.many_rounds import claimed_rounds, guarantee_rounds, leakage_rounds, replaced_rounds
 from noisymean.mechanisms import FEASGM, Adjacency, Mechanism, OpacusLoader, is_sum, with_public_size
-from noisymean.rounds import Chain, DeltaCurve, Rounds
+from noisymean.rounds import Chain, DeltaCurve, Rounds, least_epsilon
 from noisymean.tradeoff import Side
 
 MOST_STEPS = 10**9
@@ -72,19 +71,19 @@ class _Question:
     def worst(self, curve: DeltaCurve, side: Side, already: float = -math.inf) -> float:
         """The larger of the two directions and of what is known `already`; no more work than it takes to see which that is."""
         for direction in (curve, curve.inverse()):
-            if not self._no_more(direction, already):
+            if not self.no_more(direction, already):
                 already = max(already, self.ask(direction, side))
         return already
 
-    def _no_more(self, curve: DeltaCurve, answer: float) -> bool:
+    def no_more(self, curve: DeltaCurve, answer: float) -> bool:
         """One evaluation at the answer instead of a search for another that would be smaller."""
-        return isinstance(curve, Rounds) and self.delta is not None and curve.at_most(answer, self.delta)
+        return self.delta is not None and curve.at_most(answer, math.log(self.delta))
 
     def interval(self, rounds: Rounds) -> tuple[float, float]:
         """(lower, upper) end of the larger of the two directions; the lower end of the one that looks larger is one for both."""
         back = rounds.inverse()
         upper = self.ask(rounds, Side.ABOVE)
-        if self._no_more(back, upper) or (other := self.ask(back, Side.ABOVE)) <= upper:
+        if self.no_more(back, upper) or (other := self.ask(back, Side.ABOVE)) <= upper:
             return self._lower(rounds, upper), upper
         return self._lower(back, other), other
 
@@ -133,7 +132,8 @@ def account(
     else:
         leaked, pair = _leakage(effective, steps, question)
         try:
-            sound = max(_guarantee(effective, steps, question, reverse=reverse) for reverse in (False, True))
+            sound = _guarantee(effective, steps, question, reverse=False)
+            sound = max(sound, _guarantee(effective, steps, question, reverse=True, enough=sound))
         except Undefined as reason:
             sound = None
             notes.append(f"no guarantee: {reason}")
@@ -194,23 +194,17 @@ def guaranteed_epsilon(mechanism: Mechanism, *, steps: int, delta: float, revers
     return _guarantee(mechanism, steps, _Question(delta, None), reverse=reverse)
 
 
-def _guarantee(mechanism: Mechanism, steps: int, question: _Question, *, reverse: bool) -> float:
+def _guarantee(
+    mechanism: Mechanism, steps: int, question: _Question, *, reverse: bool, enough: float = -math.inf
+) -> float:
+    """The least that is proved for one direction, or `enough` where that is seen to be a bound."""
     proofs = guarantee_rounds(mechanism, steps)
-    return _best([proof.inverse() for proof in proofs] if reverse else proofs, question)
-
-
-def _best(proofs: Sequence[DeltaCurve], question: _Question) -> float:
-    """The least of the bounds. A chain whose second link alone says more than another proof is not followed."""
-    best, chains = math.inf, []
-    for proof in proofs:
-        if isinstance(proof, Chain) and question.delta is not None:
-            chains.append((proof.at_least(question.delta), proof))
-        else:
-            best = min(best, question.ask(proof, Side.ABOVE))
-    for least, chain in sorted(chains, key=lambda pair: pair[0]):
-        if least < best:
-            best = min(best, question.ask(chain, Side.ABOVE))
-    return best
+    proofs = [proof.inverse() for proof in proofs] if reverse else proofs
+    if any(question.no_more(proof, enough) for proof in proofs):
+        return enough
+    if question.delta is not None:
+        return least_epsilon(proofs, math.log(question.delta))
+    return min(question.ask(proof, Side.ABOVE) for proof in proofs)
 
 
 # --- words -------------------------------------------------------------------------------------------------------------

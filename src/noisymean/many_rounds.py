@@ -267,12 +267,21 @@ class WithInfinite:
         """epsilon at what is left of delta; inf if nothing is."""
         return self.epsilon_of_log(math.log(delta), side)
 
-    def epsilon_of_log(self, log_delta: float, side: Side) -> float:
+    def epsilon_of_log(self, log_delta: float, side: Side, *, near: float | None = None) -> float:
         """The same for a delta that may be too small to be written down."""
+        left = self._log_left(log_delta)
+        return math.inf if left == -math.inf else self.finite.epsilon_of_log(left, side, near=near)
+
+    def at_most(self, epsilon: float, log_delta: float) -> bool:
+        """Whether the finite part is seen to keep to what is left of delta."""
+        left = self._log_left(log_delta)
+        return left > -math.inf and self.finite.at_most(epsilon, left)
+
+    def _log_left(self, log_delta: float) -> float:
         if self._infinite == 0.0:
-            return self.finite.epsilon_of_log(log_delta, side)
+            return log_delta
         left = math.exp(log_delta) - self._infinite * (1.0 + 1e-12)
-        return math.inf if left <= 0.0 else self.finite.epsilon(left, side)
+        return math.log(left) if left > 0.0 else -math.inf
 
     def log_delta(self, epsilon: float, side: Side) -> float:
         """log of the sum."""

@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol, TypeVar, final
@@ -29,7 +29,9 @@ class DeltaCurve(Protocol):
 
     def epsilon(self, delta: float, side: Side) -> float: ...
 
-    def epsilon_of_log(self, log_delta: float, side: Side) -> float: ...
+    def epsilon_of_log(self, log_delta: float, side: Side, *, near: float | None = None) -> float: ...
+
+    def at_most(self, epsilon: float, log_delta: float) -> bool: ...
 
     def log_delta(self, epsilon: float, side: Side) -> float: ...
 
@@ -65,13 +67,13 @@ class Rounds:
             lambda grid: grid.epsilon_of_log(log_delta, side),
         )
 
-    def at_most(self, epsilon: float, delta: float) -> bool:
+    def at_most(self, epsilon: float, log_delta: float) -> bool:
         """Whether one evaluation proves epsilon(delta) <= epsilon. False says nothing."""
         if self._exact is None or self._slow or not 0.0 < epsilon < math.inf:
             return False
         try:
             with np.errstate(all="ignore"):
-                return float(self._exact.log_delta(epsilon, Side.ABOVE)) <= math.log(delta)
+                return float(self._exact.log_delta(epsilon, Side.ABOVE)) <= log_delta
         except SlowDecay:
             return False
 
@@ -166,19 +168,31 @@ class Chain:
         """An upper bound on epsilon(delta)."""
         return self.epsilon_of_log(math.log(delta), side)
 
-    def epsilon_of_log(self, log_delta: float, side: Side) -> float:
+    def epsilon_of_log(self, log_delta: float, side: Side, *, near: float | None = None) -> float:
         """The same for a delta that may be too small to be written down."""
-        return min(self._at(log_delta, share) for share in _SHARES)
+        return self.improved(math.inf, log_delta)
 
-    def at_least(self, delta: float) -> float:
-        """What no split can go below: the second link pays for itself."""
-        return self.second.epsilon(delta, Side.ABOVE)
+    def improved(self, best: float, log_delta: float) -> float:
+        """The lesser of another bound on epsilon and this one, which is only worked out where it is better."""
+        for second, rest in self._splits(log_delta, best):
+            # one evaluation tells whether a search will find something better
+            if math.isinf(best) or self.first.at_most(best - second, rest):
+                best = min(best, second + self.first.epsilon_of_log(rest, Side.ABOVE))
+        return best
 
-    def _at(self, log_delta: float, share: float) -> float:
-        second = self.second.epsilon_of_log(math.log(share) + log_delta, Side.ABOVE)
-        if not math.isfinite(second):
-            return math.inf
-        return second + self.first.epsilon_of_log(math.log1p(-share) + log_delta - second, Side.ABOVE)
+    def at_most(self, epsilon: float, log_delta: float) -> bool:
+        """Whether epsilon(delta) <= epsilon is seen at once at one of the splits. False says nothing."""
+        return any(self.first.at_most(epsilon - second, rest) for second, rest in self._splits(log_delta, epsilon))
+
+    def _splits(self, log_delta: float, most: float) -> Iterator[tuple[float, float]]:
+        """epsilon of the second link and log delta of the first, while there is something left of `most`."""
+        second = None
+        for share in _SHARES:
+            second = self.second.epsilon_of_log(math.log(share) + log_delta, Side.ABOVE, near=second)
+            if not second < most:
+                # smaller shares cost more
+                return
+            yield second, math.log1p(-share) + log_delta - second
 
     def log_delta(self, epsilon: float, side: Side) -> float:
         """An upper bound on log delta(epsilon)."""
@@ -197,8 +211,20 @@ class Chain:
         return Chain(self.second.inverse(), self.first.inverse())
 
 
-# Shares of delta given to the second link; the optimum is flat.
-_SHARES = (0.05, 0.5, 0.95)
+def least_epsilon(proofs: Sequence[DeltaCurve], log_delta: float) -> float:
+    """The least of several upper bounds on one epsilon(delta)."""
+    best = math.inf
+    # chains take longest: they come last and have to be better
+    for proof in sorted(proofs, key=lambda proof: isinstance(proof, Chain)):
+        if isinstance(proof, Chain):
+            best = proof.improved(best, log_delta)
+        else:
+            best = min(best, proof.epsilon_of_log(log_delta, Side.ABOVE))
+    return best
+
+
+# Shares of delta given to the second link, falling; the optimum is flat.
+_SHARES = (0.95, 0.5, 0.05)
 # Points of the grid, and evaluations of closed forms on it.
 _MOST_POINTS = 1 << 15
 _FEWEST_POINTS = 1 << 12

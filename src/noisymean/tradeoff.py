@@ -39,6 +39,8 @@ from noisymean.numerics.logs import Array, log1mexp, log_difference, log_weighte
 LARGEST_EPSILON = 1e9
 # e^t beyond this is no longer a double.
 _LARGEST_EXPONENT = 700.0
+# |log delta - goal| from which on Newton's step is the distance.
+_NEARLY_MET = 0.01
 
 
 class Side(Enum):
@@ -191,6 +193,7 @@ class TradeOff(ABC):
         low, high = 0.0, np.inf
         zero_is_known = False
         epsilon = near if near is not None and 0.0 < near < np.inf else self._epsilon_guess(goal, reverse=False)
+        before = np.inf
         for _ in range(200):
             at = np.array([epsilon])
             tails = self.tails(at)
@@ -204,7 +207,8 @@ class TradeOff(ABC):
             if (
                 # where delta is flat it is met far from the least epsilon
                 (abs(value - goal) <= 10.0 * self.relative_error and np.isfinite(step))
-                or abs(step) <= 1e-11 * epsilon
+                # far from its goal delta may be so steep that a step says nothing
+                or (abs(step) <= 1e-11 * epsilon and abs(value - goal) <= _NEARLY_MET)
                 or high - low <= 1e-12 * low
             ):
                 break
@@ -215,15 +219,17 @@ class TradeOff(ABC):
                 epsilon = (
                     min(epsilon + max(step, 0.0), 4.0 * max(low, 1e-3)) if np.isfinite(step) else 4.0 * max(low, 1e-3)
                 )
+            elif low < epsilon + step < high and abs(step) <= 0.9 * before:
+                epsilon, before = epsilon + step, abs(step)
             else:
-                epsilon += step
-                if low < epsilon < high:
-                    continue
+                before = np.inf
                 if low == 0.0 and not zero_is_known:
                     # far below the answer a composed loss is slow to evaluate: ask there only when the search leads there
                     epsilon, zero_is_known = 0.0, True
                 else:
                     epsilon = float(np.sqrt(low * high)) if high > 4.0 * low > 0.0 else 0.5 * (low + high)
+        else:
+            step = np.nan
         # the step that was left, and rounding, on the safe side
         margin = 1e-12 * epsilon + (2.0 * abs(step) if np.isfinite(step) else high - low)
         return {Side.BELOW: max(0.0, epsilon - margin), Side.NEAREST: epsilon, Side.ABOVE: epsilon + margin}[side]

@@ -25,7 +25,7 @@ from noisymean.many_rounds import (
     transparent_rounds,
 )
 from noisymean.pld.compose import GridComposition
-from noisymean.rounds import Chain, Loss, Rounds
+from noisymean.rounds import Chain, Loss, Rounds, least_epsilon
 from noisymean.tradeoff import Gaussian, Identity, Side, Subsampled
 
 SIDES = (Side.BELOW, Side.ABOVE)
@@ -219,6 +219,39 @@ class TestChain:
         chain = Chain(Bisected(1.0), Bisected(mu))
         assert chain.epsilon(1e-5, Side.ABOVE) >= min(allowed) * (1.0 - 1e-9)
 
+    def test_is_worked_out_only_where_it_is_better(self) -> None:
+        chain = Chain(Rounds(((1, gaussian(0.5)),)), Rounds(((1, gaussian(0.7)),)))
+        own, log_delta = chain.epsilon(1e-5, Side.ABOVE), math.log(1e-5)
+        assert chain.improved(0.9 * own, log_delta) == 0.9 * own
+        assert chain.improved(1.1 * own, log_delta) == pytest.approx(own, rel=1e-9)
+        assert least_epsilon([chain, Rounds(((1, gaussian(5.0)),))], log_delta) == pytest.approx(own, rel=1e-9)
+        exact = Gaussian(0.1).epsilon(1e-5)
+        assert least_epsilon([chain, Rounds(((1, gaussian(0.1)),))], log_delta) == pytest.approx(exact, rel=1e-8)
+
+
+class TestAtMost:
+    """epsilon of G_mu is known: what is said to be a bound is one, and a bound with some room is seen."""
+
+    @pytest.mark.parametrize("mu", [0.1, 1.0, 4.0])
+    @pytest.mark.parametrize("steps", [1, 7, 1000])
+    def test_sees_bounds_and_only_bounds(self, mu: float, steps: int) -> None:
+        rounds = Rounds(((steps, gaussian(mu / math.sqrt(steps))),))
+        exact = Gaussian(mu).epsilon(1e-5)
+        assert rounds.at_most(exact * 1.001, math.log(1e-5))
+        assert not rounds.at_most(exact * 0.999, math.log(1e-5))
+        assert not rounds.at_most(math.inf, math.log(1e-5))
+
+    def test_of_a_chain(self) -> None:
+        chain = Chain(Rounds(((1, gaussian(0.5)),)), Rounds(((1, gaussian(0.7)),)))
+        assert chain.at_most(1.001 * chain.epsilon(1e-5, Side.ABOVE), math.log(1e-5))
+        assert not chain.at_most(Gaussian(1.2).epsilon(1e-5), math.log(1e-5))
+
+    def test_a_search_may_begin_anywhere(self) -> None:
+        rounds, exact = Rounds(((7, gaussian(0.4)),)), Gaussian(0.4 * math.sqrt(7.0)).epsilon(1e-5)
+        for near in (1e-6, 0.5 * exact, exact, 20.0 * exact, 1e6):
+            assert rounds.epsilon(1e-5, Side.BELOW, near=near) <= exact <= rounds.epsilon(1e-5, Side.ABOVE, near=near)
+            assert rounds.epsilon(1e-5, Side.BELOW, near=near) == pytest.approx(exact, rel=1e-8)
+
 
 @dataclass(frozen=True)
 class Bisected:
@@ -229,8 +262,11 @@ class Bisected:
     def epsilon(self, delta: float, side: Side) -> float:
         return self.epsilon_of_log(math.log(delta), side)
 
-    def epsilon_of_log(self, log_delta: float, side: Side) -> float:
+    def epsilon_of_log(self, log_delta: float, side: Side, *, near: float | None = None) -> float:
         return gaussian_epsilon(self.mu, log_delta)
+
+    def at_most(self, epsilon: float, log_delta: float) -> bool:
+        return float(Gaussian(self.mu).log_delta(epsilon)) <= log_delta
 
     def log_delta(self, epsilon: float, side: Side) -> float:
         return float(Gaussian(self.mu).log_delta(epsilon))

@@ -19,7 +19,7 @@ from typing import TypeAlias, TypeVar
 
 from noisymean.many_rounds import WithInfinite, claimed_rounds, guarantee_rounds, leakage_rounds
 from noisymean.mechanisms import SGM, Mechanism, is_sum
-from noisymean.rounds import Chain, DeltaCurve, Rounds
+from noisymean.rounds import Chain, DeltaCurve, Rounds, least_epsilon
 from noisymean.tradeoff import Side
 
 Proof = TypeVar("Proof", bound=DeltaCurve)
@@ -86,7 +86,7 @@ def claimed_epsilon(segments: Segments, delta: float) -> float:
 def guaranteed_epsilon(segments: Segments, delta: float) -> float:
     """The best proof in the worse direction; inf where the bound exceeds double precision."""
     proofs = guarantees(segments)
-    return max(_best_epsilon(side, delta) for side in (proofs, [proof.inverse() for proof in proofs]))
+    return max(least_epsilon(side, math.log(delta)) for side in (proofs, [proof.inverse() for proof in proofs]))
 
 
 def guaranteed_delta(segments: Segments, epsilon: float) -> float:
@@ -96,15 +96,6 @@ def guaranteed_delta(segments: Segments, epsilon: float) -> float:
         math.exp(min(0.0, *(proof.log_delta(epsilon, Side.ABOVE) for proof in side)))
         for side in (proofs, [proof.inverse() for proof in proofs])
     )
-
-
-def _best_epsilon(proofs: Sequence[DeltaCurve], delta: float) -> float:
-    """A chain whose second link alone says more than another proof is not followed."""
-    best = math.inf
-    for proof in sorted(proofs, key=lambda proof: isinstance(proof, Chain)):
-        if not (isinstance(proof, Chain) and proof.at_least(delta) >= best):
-            best = min(best, proof.epsilon(delta, Side.ABOVE))
-    return best
 
 
 def _nth(proofs: Sequence[Proof], kind: int) -> Proof:
