@@ -17,6 +17,7 @@ from scipy.optimize import brentq
 from noisymean.accountant import Account, account, guaranteed_epsilon
 from noisymean.errors import InvalidInput, Undefined, check_number
 from noisymean.mechanisms import ASGM, EASGM, FEASGM, SGM, Mechanism, OpacusLoader
+from noisymean.outward import at_least
 
 MOST_NOISE = 1e6
 LEAST_NOISE = 1e-2
@@ -111,7 +112,7 @@ def _out_of_reach(target: float, quietest: Account) -> str:
     if quietest.guarantee.epsilon is None:
         return f"epsilon={target:g} cannot be promised: {quietest.notes[-1]}"
     leaked = quietest.leakage.epsilon or 0.0
-    proof = f"it leaks {leaked:.4g} with any noise" if leaked > target else "no proof of less is known"
+    proof = f"it leaks {at_least(leaked, '.4g')} with any noise" if leaked > target else "no proof of less is known"
     return (
         f"no noise reaches epsilon={target:g}: the denominator depends on the number of records and {proof}; "
         "divide by a public constant instead (then it is SGM)"

@@ -28,6 +28,7 @@ from browser import Seen, browser_page
 from noisymean.cli.explore import read
 from noisymean.explore import answers, server, workers
 from noisymean.explore.settings import CONTROLS, MECHANISMS, Settings
+from noisymean.outward import at_least, at_most
 from noisymean.run_curves import growth, run_curves
 
 EASY = {"mechanism": "sgm", "sample-rate": "0.02", "noise-multiplier": "4", "steps": "5000", "delta": "1e-6"}
@@ -306,8 +307,8 @@ def shown(seen: Seen) -> list[str]:
 
 
 def expected(answer: nm.Account) -> list[str]:
-    bounds = (answer.claimed, answer.leakage, answer.guarantee)
-    return ["none known" if bound.epsilon is None else f"{bound.epsilon:.6g}" for bound in bounds]
+    bounds = ((answer.claimed, at_most), (answer.leakage, at_least), (answer.guarantee, at_most))
+    return ["none known" if bound.epsilon is None else rounded(bound.epsilon) for bound, rounded in bounds]
 
 
 def wait_for_numbers(seen: Seen, wanted: list[str]) -> None:
@@ -368,11 +369,11 @@ def test_the_command_gives_the_same_numbers(seen: Seen, address: str) -> None:
     words = shlex.split(seen.page.inner_text("#command"))
     assert words[0] == "noisymean"
     record = json.loads(run(*words[1:], "--json").out)
-    assert shown(seen)[:2] == [f"{record[name]['epsilon']:.6g}" for name in ("claimed", "leakage")]
+    assert shown(seen)[:2] == [at_most(record["claimed"]["epsilon"]), at_least(record["leakage"]["epsilon"])]
     assert record["guarantee"]["epsilon"] is None
     # what the command says of another N comes later
     seen.page.wait_for_selector("#elsewhere li")
-    assert f"{record['elsewhere']['leakage']['epsilon']:.6g}" in seen.page.inner_text("#elsewhere")
+    assert at_least(record["elsewhere"]["leakage"]["epsilon"]) in seen.page.inner_text("#elsewhere")
     assert seen.page.is_hidden("#box-sample-rate")
     assert seen.page.is_visible("#box-batch-size")
     seen.check()

@@ -17,6 +17,7 @@ import noisymean as nm
 from command_line import run
 from noisymean.errors import InvalidInput
 from noisymean.integrations.pytest_plugin import NotPrivate, assert_private
+from noisymean.outward import at_least
 from noisymean.targets.synthetic import Synthetic
 from noisymean.tradeoff import Gaussian
 
@@ -44,7 +45,7 @@ def test_a_failure_says_all_and_the_command_repeats_it() -> None:
     said = dict(line.strip().split(None, 1) for line in str(failure.value).splitlines()[1:])
     assert said["claimed"].startswith("epsilon <= 0.1 at delta = 1e-06")
     found = failure.value.audit.found
-    assert said["audited"].startswith(f"epsilon >= {found.epsilon_lower:.6g}")
+    assert said["audited"].startswith(f"epsilon >= {at_least(found.epsilon_lower)} at")
     assert said["seed"] == "7"
     words = shlex.split(said["again"].removeprefix("by").strip())
     assert words[:2] == ["noisymean", "audit"]

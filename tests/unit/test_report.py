@@ -26,6 +26,7 @@ import noisymean as nm
 from browser import Seen, browser_page
 from command_line import Result, run
 from noisymean.cli import pages, report
+from noisymean.outward import at_least, at_most
 from noisymean.probe import code_audit, probe
 from noisymean.probe.code_audit import MEAN, SUM, Audited
 from noisymean.report import page as page_package
@@ -136,10 +137,12 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
 
 def test_a_kept_promise_in_words_and_numbers(folder: Path) -> None:
     seen = text_seen(folder / "sum.html")
-    epsilon = f"{gaussian_epsilon(1.0, 1e-5):.4g}"
-    assert f"The privacy promised for this training run is kept: ε = {epsilon} is proved" in seen
-    for name in ("claimed", "leakage", "guarantee"):
-        assert f"{name} {epsilon}" in seen
+    # bounds are rounded to their own side
+    exact = gaussian_epsilon(1.0, 1e-5)
+    below, above = math.floor(1000.0 * exact) / 1000.0, math.ceil(1000.0 * exact) / 1000.0
+    assert f"The privacy promised for this training run is kept: ε = {above} is proved" in seen
+    for name, value in (("claimed", above), ("leakage", below), ("guarantee", above)):
+        assert f"{name} {value}" in seen
     # the best guess between N(0, 1) and N(1, 1)
     assert f"The promise allows about {100 * norm.cdf(0.5):.1f} %" in seen
     assert "None needed for this run." in seen
@@ -150,7 +153,7 @@ def test_a_kept_promise_of_nothing_is_no_good_news(tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     assert run("report", *changed_option(SUM_RUN, "--noise-multiplier", "0.1"), "--out", str(page)).code == 0
     seen = text_seen(page)
-    assert f"ε = {gaussian_epsilon(50.0, 1e-5):.4g} is proved" in seen
+    assert f"ε = {math.ceil(gaussian_epsilon(50.0, 1e-5))} is proved" in seen
     assert "promise kept, but a weak one" in seen
 
 
@@ -207,7 +210,7 @@ def test_an_audit_is_shown_with_its_limits_and_its_seed(folder: Path) -> None:
     found, seen = plain(folder, "audit"), text_seen(folder / "all.html")
     assert "Running it shows that the promised privacy is not kept: in 1,000 runs" in seen
     for rate in (found["alpha"], found["beta"]):
-        assert f"{rate['estimate']:.4f} {rate['lower']:.4f} to {rate['upper']:.4f}" in seen
+        assert f"{rate['estimate']:.4f} {at_least(rate['lower'], '.4f')} to {at_most(rate['upper'], '.4f')}" in seen
     assert "distinguisher likelihood-ratio" in seen
     assert "seed 1" in seen
     assert "confidence 95 %" in seen
@@ -291,7 +294,7 @@ def test_other_neighbours_and_a_given_epsilon(adjacency: str, tmp_path: Path) ->
     assert done.code == 0, done.err
     seen = text_seen(tmp_path / "page.html")
     delta = json.loads(first.out)["claimed"]["delta"]
-    assert f"claimed {delta:.4g}" in seen
+    assert f"claimed {at_most(delta, '.4g')}" in seen
     assert ("is kept: δ = " in seen) == (adjacency == "zero-out")
     assert ("when a record is replaced" in seen) == (adjacency == "replace-one")
     assert f"--adjacency {adjacency}" in seen
@@ -633,7 +636,10 @@ def test_a_page_in_the_browser(folder: Path) -> None:
         assert float(found[3]) == pytest.approx(float(norm.cdf(norm.isf(alpha) - 1.0)), abs=2e-3)
         last = hovered(seen, "run-growth", 25.0, gaussian_epsilon(1.0, 1e-5))
         assert "after 25 steps" in last
-        assert f"{gaussian_epsilon(1.0, 1e-5):.4g}" in last
+        told = re.search(r"ε ([≤≥]) ([\d.]+)", last)
+        assert told is not None
+        exact = gaussian_epsilon(1.0, 1e-5)
+        assert float(told[2]) == (math.floor if told[1] == "≥" else math.ceil)(1000.0 * exact) / 1000.0
         seen.check()
 
 

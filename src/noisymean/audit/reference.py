@@ -19,6 +19,7 @@ import numpy as np
 from scipy.special import expit
 
 from noisymean.audit.laws import KnownPair
+from noisymean.errors import Undefined
 from noisymean.explicit_pair import explicit_pairs
 from noisymean.mechanisms import is_sum
 from noisymean.numerics.logs import Array
@@ -28,6 +29,8 @@ from noisymean.tradeoff import FiniteOutcomes, Gaussian, Subsampled, TradeOff
 # Exponentials that a simulation may cost, and how many draws it has at least and at most.
 _BUDGET = 4e8
 _LEAST, _MOST = 4_000, 100_000
+# Evaluations that the fewest draws may take, some ten seconds: beyond, the truth is left open.
+_MOST_WORK = 1e9
 _AT_ONCE = 4096
 # The simulation's error is the spread of so many parts of it.
 _PARTS = 20
@@ -51,8 +54,10 @@ class Reference:
 
 
 def reference(known: Known, steps: int, generator: np.random.Generator) -> Reference:
-    """The true curve of `steps` rounds."""
+    """The true curve of `steps` rounds; Undefined where it takes too long."""
     pair = KnownPair(known)
+    if 2.0 * _LEAST * steps * pair.components > _MOST_WORK:
+        raise Undefined("steps", steps, "few enough for a simulation of the truth", "fewer records take less time")
     draws = int(np.clip(_BUDGET / (2.0 * steps * pair.components), _LEAST, _MOST))
     losses = simulated(pair, steps, generator, draws)
     exact = closed_form(known) if steps == 1 else None

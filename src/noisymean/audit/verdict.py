@@ -12,6 +12,7 @@ from typing import Literal, final
 import numpy as np
 
 from noisymean.audit.estimate import Estimate
+from noisymean.outward import at_least, at_most
 from noisymean.tradeoff import Side, TradeOff
 
 Word = Literal["violated", "not-violated"]
@@ -36,12 +37,15 @@ def judge(found: Estimate, claim: TradeOff) -> Verdict:
         return Verdict("not-violated", "no statement of this audit contradicts the claim, which does not prove it")
     if by_guesses >= below[deepest]:
         return Verdict(
-            "violated", f"delta(0) is at least {found.delta_lower:.4g} where at most {claimed_delta:.4g} is claimed"
+            "violated",
+            f"delta(0) is at least {at_least(found.delta_lower, '.4g')} where at most"
+            f" {at_most(claimed_delta, '.4g')} is claimed",
         )
     alpha, beta = float(found.corner_alpha[deepest]), float(found.corner_beta[deepest])
     claimed = beta + float(below[deepest])
     return Verdict(
         "violated",
-        f"at a false positive rate of at most {alpha:.4g} the false negative rate is at most {beta:.4g} where at least"
-        f" {claimed:.4g} is claimed",
+        f"at a false positive rate of at most {at_most(alpha, '.4g')} the false negative rate is at most"
+        f" {at_most(beta, '.4g')} where at least"
+        f" {at_least(claimed, '.4g')} is claimed",
     )

@@ -22,6 +22,7 @@ from noisymean.cli.wants import Missing
 from noisymean.errors import InvalidInput
 from noisymean.integrations.reported import reported
 from noisymean.mechanisms import Adjacency, Mechanism, OpacusLoader
+from noisymean.outward import at_least, at_most
 from noisymean.report import plots, run_plots
 from noisymean.run_curves import Growth, growth, run_curves
 
@@ -176,13 +177,13 @@ def _print(answer: Account, elsewhere: tuple[int, Account] | None, peers: dict[s
     table.add_column("epsilon" if answer.asked_delta else "delta", justify="right")
     table.add_column("what it is")
     rows = (
-        ("claimed", answer.claimed, "what an accountant of the noisy sum reports"),
-        ("leakage", answer.leakage, "certainly lost: an explicit pair of datasets proves it"),
-        ("guarantee", answer.guarantee, "certainly not exceeded, for any pair of neighbours"),
+        ("claimed", answer.claimed, at_most, "what an accountant of the noisy sum reports"),
+        ("leakage", answer.leakage, at_least, "certainly lost: an explicit pair of datasets proves it"),
+        ("guarantee", answer.guarantee, at_most, "certainly not exceeded, for any pair of neighbours"),
     )
-    for name, bound, words in rows:
+    for name, bound, rounded, words in rows:
         value = _value(answer, bound)
-        table.add_row(name, "none known" if value is None else f"{value:.6g}", words)
+        table.add_row(name, "none known" if value is None else rounded(value), words)
     for name, value in peers.items():
         table.add_row(name, f"{value:.6g}", "reported by that accountant")
     out.print(table)
@@ -191,8 +192,13 @@ def _print(answer: Account, elsewhere: tuple[int, Account] | None, peers: dict[s
         say(out, f"- {text}.")
     if elsewhere is not None:
         size, other = elsewhere
-        leaked, claim = _value(other, other.leakage), _value(other, other.claimed)
-        say(out, f"- at N = {size} instead, the leakage is {leaked:.6g} (claimed {claim:.6g}): {other.verdict}.")
+        leaked, claim = _leaked_and_claimed(other)
+        say(out, f"- at N = {size} instead, the leakage is {leaked} (claimed {claim}): {other.verdict}.")
+
+
+def _leaked_and_claimed(answer: Account) -> tuple[str, str]:
+    leaked, claim = _value(answer, answer.leakage), _value(answer, answer.claimed)
+    return at_least(math.inf if leaked is None else leaked), at_most(math.inf if claim is None else claim)
 
 
 def _remedy(answer: Account) -> str:
@@ -204,11 +210,11 @@ def _remedy(answer: Account) -> str:
 
 def _sentence(answer: Account) -> str:
     word = "epsilon" if answer.asked_delta else "delta"
-    claim, leaked = _value(answer, answer.claimed), _value(answer, answer.leakage)
+    leaked, claim = _leaked_and_claimed(answer)
     match answer.verdict:
         case "violated":
             return (
-                f"The claim is violated: at least {word} = {leaked:.6g} is lost where {claim:.6g} is claimed, "
+                f"The claim is violated: at least {word} = {leaked} is lost where {claim} is claimed, "
                 f"on this pair: {answer.leakage.pair}.{_remedy(answer)}"
             )
         case "holds":

@@ -9,6 +9,7 @@ from noisymean import __version__
 from noisymean.audit import Audit
 from noisymean.audit.estimate import lower_hull
 from noisymean.cli.output import console, finite, listed, say
+from noisymean.outward import at_least, at_most
 from noisymean.tradeoff import EpsilonDelta, TradeOff
 
 
@@ -79,14 +80,15 @@ def show(result: Audit, *, gdp: bool) -> None:
         paper = found.paper
         say(
             out,
-            f"By the paper's own intervals: epsilon >= {paper.epsilon_lower:.4g}, delta(0) >= {paper.delta_lower:.4f}.",
+            f"By the paper's own intervals: epsilon >= {at_least(paper.epsilon_lower, '.4g')},"
+            f" delta(0) >= {at_least(paper.delta_lower, '.4f')}.",
         )
     if gdp:
         parametric = found.parametric
         say(
             out,
-            f"Parametric, valid only if the pair is Gaussian: mu >= {parametric.mu_lower:.4g},"
-            f" epsilon >= {parametric.epsilon_lower:.4g}; no verdict uses it.",
+            f"Parametric, valid only if the pair is Gaussian: mu >= {at_least(parametric.mu_lower, '.4g')},"
+            f" epsilon >= {at_least(parametric.epsilon_lower, '.4g')}; no verdict uses it.",
         )
     for sentence in _sentences(result):
         say(out, sentence)
@@ -113,19 +115,21 @@ def _table(result: Audit) -> Table:
     exact_epsilon = "-" if truth is None or not truth.closed_form else f"{_epsilon(truth.curve, found.delta):.4g}"
     table.add_row(
         f"epsilon at delta = {found.delta:g}",
-        f">= {found.epsilon_lower:.4g}",
-        "-" if claim is None else f"{_epsilon(claim, found.delta):.4g}",
+        f">= {at_least(found.epsilon_lower, '.4g')}",
+        "-" if claim is None else at_most(_epsilon(claim, found.delta), ".4g"),
         exact_epsilon,
     )
     table.add_row(
         "delta at epsilon = 0",
-        f">= {found.delta_lower:.4f}",
-        "-" if claim is None else f"{float(claim.delta(0.0)):.4f}",
+        f">= {at_least(found.delta_lower, '.4f')}",
+        "-" if claim is None else at_most(float(claim.delta(0.0)), ".4f"),
         "-" if truth is None else f"{truth.curve.advantage():.4f}",
         end_section=True,
     )
     for name, rate in (("false positive rate", found.alpha), ("false negative rate", found.beta)):
-        table.add_row(name, f"{rate.estimate:.4f}  [{rate.lower:.4f}, {rate.upper:.4f}]", "", "")
+        table.add_row(
+            name, f"{rate.estimate:.4f}  [{at_least(rate.lower, '.4f')}, {at_most(rate.upper, '.4f')}]", "", ""
+        )
     return table
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from noisymean import __version__
+from noisymean.accountant import Bound
 from noisymean.calibrate import Calibration
 from noisymean.calibrate import calibrate as compute
 from noisymean.cli import options, values
@@ -12,6 +14,7 @@ from noisymean.cli.account import steps_of
 from noisymean.cli.mechanism import mechanism_of
 from noisymean.cli.output import console, emit_json, say
 from noisymean.mechanisms import SGM, OpacusLoader
+from noisymean.outward import at_least, at_most
 
 
 def command(
@@ -65,9 +68,13 @@ def command(
         answer = found.account
         say(
             out,
-            f"noise multiplier {found.noise_multiplier:.6g}: guaranteed epsilon {answer.guarantee.epsilon:.6g}, "
-            f"leakage {answer.leakage.epsilon:.6g}, claimed {answer.claimed.epsilon:.6g}.",
+            f"noise multiplier {at_most(found.noise_multiplier)}: guaranteed epsilon {at_most(_known(answer.guarantee))}, "
+            f"leakage {at_least(_known(answer.leakage))}, claimed {at_most(_known(answer.claimed))}.",
         )
+
+
+def _known(bound: Bound) -> float:
+    return math.inf if bound.epsilon is None else bound.epsilon
 
 
 def record(found: Calibration) -> dict[str, object]:

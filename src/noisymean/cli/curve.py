@@ -15,6 +15,7 @@ from noisymean.errors import InvalidInput
 from noisymean.mechanisms import Mechanism, OpacusLoader
 from noisymean.one_round import Curves
 from noisymean.one_round import curve as compute
+from noisymean.outward import at_least, at_most
 from noisymean.report import plots
 
 _POINTS = 201
@@ -140,11 +141,11 @@ def _chosen(curves: Curves) -> np.ndarray[tuple[int, ...], np.dtype[np.intp]]:
 def _table(curves: Curves, rows: np.ndarray[tuple[int, ...], np.dtype[np.intp]]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     columns = {
-        "claimed": curves.claimed,
-        "guarantee": curves.guarantee,
-        "tight": curves.guarantee_tight,
-        "ceiling": curves.ceiling,
-        "leakage": curves.leakage,
+        "claimed": (curves.claimed, at_least),
+        "guarantee": (curves.guarantee, at_least),
+        "tight": (curves.guarantee_tight, at_least),
+        "ceiling": (curves.ceiling, at_most),
+        "leakage": (curves.leakage, at_most),
     }
     for name in ("alpha", *columns):
         table.add_column(name, justify="right", no_wrap=True)
@@ -152,7 +153,7 @@ def _table(curves: Curves, rows: np.ndarray[tuple[int, ...], np.dtype[np.intp]])
     for row in rows:
         table.add_row(
             f"{curves.alpha[row]:.6g}",
-            *("-" if column is None else shown(column[row]) for column in columns.values()),
+            *("-" if column is None else shown(column[row], rounded) for column, rounded in columns.values()),
             "violated" if curves.violated[row] else "",
             style="bold" if curves.violated[row] else None,
         )

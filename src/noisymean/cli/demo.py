@@ -22,6 +22,7 @@ from noisymean.cli.verdict import Verdict, judge
 from noisymean.mechanisms import ASGM, EASGM, FEASGM, SGM, Mechanism
 from noisymean.numerics.logs import Array
 from noisymean.one_round import Curves, claimed, curve, guarantee_tight, leakage
+from noisymean.outward import at_least, at_most
 from noisymean.report import plots
 
 ALPHA = 0.1
@@ -65,9 +66,10 @@ class Triple:
         """For JSON."""
         return dict(zip(_NAMES, (self.claimed, self.guarantee, self.leakage), strict=True))
 
-    def shown(self) -> list[str]:
-        """For the table."""
-        return [f"{value:.6f}" for value in self.record().values()]
+    def shown(self, *, low_is_private: bool) -> list[str]:
+        """For the table; the claim and the guarantee rounded to the side that promises less, the leakage that shows less."""
+        promise, attack = (at_most, at_least) if low_is_private else (at_least, at_most)
+        return [promise(self.claimed, ".6f"), promise(self.guarantee, ".6f"), attack(self.leakage, ".6f")]
 
 
 @final
@@ -147,10 +149,9 @@ def _print(rows: list[Row], figure: Path) -> None:
         table.add_column(name, justify="right" if name in _NAMES else "left", no_wrap=True)
     for row in rows:
         style = "bold" if row.verdict.word == "violated" else None
-        table.add_row(f"{row.name}, {row.title}", f"beta({ALPHA:g})", *row.false_negative.shown(), style=style)
-        table.add_row(
-            _numbers(row.curves.mechanism), "advantage", *row.advantage.shown(), style=style, end_section=True
-        )
+        beta, advantage = row.false_negative.shown(low_is_private=False), row.advantage.shown(low_is_private=True)
+        table.add_row(f"{row.name}, {row.title}", f"beta({ALPHA:g})", *beta, style=style)
+        table.add_row(_numbers(row.curves.mechanism), "advantage", *advantage, style=style, end_section=True)
     out.print(table, "")
     say(
         out,

@@ -17,6 +17,7 @@ from rich.console import Console
 from noisymean.cli.wants import refused
 from noisymean.errors import InvalidInput, MissingDependency
 from noisymean.numerics.logs import Array
+from noisymean.outward import Rounding
 from noisymean.report import plots
 
 if TYPE_CHECKING:
@@ -62,9 +63,9 @@ def finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def shown(value: float) -> str:
+def shown(value: float, rounded: Rounding = format) -> str:
     """Six decimals, or four digits where those would be all zero."""
-    return f"{value:.3e}" if 0.0 < abs(value) < 1e-4 else f"{value:.6f}"
+    return rounded(value, ".3e" if 0.0 < abs(value) < 1e-4 else ".6f")
 
 
 def plot_file(name: str, text: str) -> Path:

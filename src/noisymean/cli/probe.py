@@ -21,6 +21,7 @@ from noisymean.cli.output import console, emit_json, error_console, say
 from noisymean.cli.wants import Missing
 from noisymean.errors import InvalidInput, Undefined
 from noisymean.mechanisms import exact_rate
+from noisymean.outward import at_least, at_most
 from noisymean.probe.entry import BuiltIn, named
 from noisymean.probe.finding import Finding
 from noisymean.probe.prober import Progress, probe_subject
@@ -209,11 +210,12 @@ def _print(found: Finding, answer: Account | None, refusal: str | None) -> None:
     for remark in found.remarks:
         say(out, f"- {remark.severity.value}: {remark.words}.")
     if answer is not None:
-        sound = "none known" if answer.guarantee.epsilon is None else f"{answer.guarantee.epsilon:.6g}"
+        sound = "none known" if answer.guarantee.epsilon is None else at_most(answer.guarantee.epsilon)
         say(
             out,
-            f"{answer.steps:,} rounds at delta = {answer.claimed.delta:g}: claimed epsilon {answer.claimed.epsilon:.6g}, "
-            f"leakage {answer.leakage.epsilon:.6g}, guarantee {sound}: {answer.verdict}.",
+            f"{answer.steps:,} rounds at delta = {answer.claimed.delta:g}:"
+            f" claimed epsilon {at_most(answer.claimed.epsilon or 0.0)}, leakage {at_least(answer.leakage.epsilon or 0.0)},"
+            f" guarantee {sound}: {answer.verdict}.",
         )
         for line in answer.notes:
             say(out, f"- {line}.")

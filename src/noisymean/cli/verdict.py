@@ -10,6 +10,7 @@ import numpy as np
 
 from noisymean.mechanisms import FEASGM, Mechanism, denominator_step
 from noisymean.one_round import Curves, leakage
+from noisymean.outward import at_least, at_most
 
 Word = Literal["violated", "holds", "undetermined"]
 # Below this a guarantee counts as equal to the claim: both are sums of thousands of rounded terms.
@@ -50,8 +51,8 @@ def judge(curves: Curves) -> Verdict:
         gap = _largest_gap(curves, violated)
         return Verdict(
             "violated",
-            f"The claim is violated: at alpha = {gap.alpha:g} an attacker has false negative rate {gap.leakage:.6g} where"
-            f" at least {gap.claimed:.6g} is claimed ({gap.size:.3g} less), on this pair: {gap.pair}.",
+            f"The claim is violated: at alpha = {gap.alpha:g} an attacker has false negative rate {at_most(gap.leakage)} where"
+            f" at least {at_least(gap.claimed)} is claimed ({gap.size:.3g} less), on this pair: {gap.pair}.",
             gap,
         )
     count = int(inner.sum())

@@ -30,6 +30,7 @@ from noisymean.experiments.statement import (
     where,
 )
 from noisymean.mechanisms import ASGM, EASGM, Mechanism
+from noisymean.outward import at_least
 from noisymean.report import implementation_plots
 from noisymean.targets.divided import divided
 from noisymean.targets.methods import ASGM_RATE, METHODS, dpsur_method, opacus_method
@@ -164,8 +165,8 @@ def _all_violate(found: Rows) -> Judged:
     silent = [rows for rows in cases if rows[0]["verdict"] != "violated"]
     least = min((rows[0] for rows in cases), key=lambda row: number(row, "epsilon_lower"))
     result = (
-        f"{finding(found)} The least that was shown is epsilon >= {number(least, 'epsilon_lower'):.2f} at delta = 1e-5"
-        f" ({_named(least)}, {least['trials']:,} trials), claimed {number(least, 'epsilon_claimed'):.3f}."
+        f"{finding(found)} The least that was shown is epsilon >= {at_least(number(least, 'epsilon_lower'), '.2f')}"
+        f" at delta = 1e-5 ({_named(least)}, {least['trials']:,} trials), claimed {number(least, 'epsilon_claimed'):.3f}."
     )
     unseen = [rows for rows in silent if below(rows, "exact", "claimed") > 0.0]
     if silent and len(unseen) == len(silent):

@@ -28,6 +28,7 @@ from noisymean.integrations.reported import reported
 from noisymean.many_rounds import ceiling_clt_rounds, ceiling_rounds
 from noisymean.mechanisms import FEASGM, OpacusLoader
 from noisymean.numerics.logs import Array
+from noisymean.outward import at_least, at_most
 from noisymean.report import theory_plots
 from noisymean.run_curves import run_curves
 from noisymean.tradeoff import EpsilonDelta
@@ -105,7 +106,8 @@ def finding(found: Rows) -> str:
         "; ".join(
             f"n = {int(dimension):,}: the RDP accountant reports epsilon {number(row, 'epsilon_reported_rdp'):.3g}"
             f" (exactly {number(row, 'epsilon_claimed'):.3g} for the noisy sum), at least"
-            f" {number(row, 'epsilon_leakage'):.4g} is lost, at most {number(row, 'epsilon_guarantee'):.4g}"
+            f" {at_least(number(row, 'epsilon_leakage'), '.4g')} is lost,"
+            f" at most {at_most(number(row, 'epsilon_guarantee'), '.4g')}"
             for (dimension,), (row, *_) in grouped(found, "dimension").items()
         )
         + "."

@@ -35,6 +35,7 @@ from noisymean.experiments.statement import (
     where,
 )
 from noisymean.mechanisms import ASGM, EASGM
+from noisymean.outward import at_least
 from noisymean.report import experiment_plots
 from noisymean.targets.synthetic import Synthetic
 from noisymean.tradeoff import EpsilonDelta
@@ -97,8 +98,9 @@ def finding(found: Rows) -> str:
             number(row, f"epsilon_lower_{test}") for test in ("paper_ks", "paper_chi2", "likelihood_ratio")
         )
         parts.append(
-            f"{name} in {row['dimension']} dimensions: epsilon >= {ks:.2f} by the paper's vote (Kolmogorov-Smirnov), >="
-            f" {norm:.2f} (chi-square), >= {ours:.2f} by the likelihood ratio, claimed {number(row, 'epsilon_claimed'):.3f}"
+            f"{name} in {row['dimension']} dimensions: epsilon >= {at_least(ks, '.2f')} by the paper's vote"
+            f" (Kolmogorov-Smirnov), >= {at_least(norm, '.2f')} (chi-square), >= {at_least(ours, '.2f')} by the likelihood"
+            f" ratio, claimed {number(row, 'epsilon_claimed'):.3f}"
         )
     return "; ".join(parts) + "."
 

@@ -226,9 +226,9 @@ def _loading(name: str, children: list[Any]) -> dcc.Loading:
     )
 
 
-def number_text(value: float | None) -> str:
-    """Six digits, as the command prints them."""
-    return words.NONE_KNOWN if value is None else f"{value:.6g}"
+def number_text(which: str, value: float | None) -> str:
+    """Six digits, rounded as the command does."""
+    return words.NONE_KNOWN if value is None else words.ROUNDED[which](value)
 
 
 def banner(kind: str, label: str, headline: str, text: str = "") -> html.Div:
@@ -250,7 +250,7 @@ def three_numbers(answer: Account | None) -> list[html.Div]:
     tiles = []
     for name, meaning in _WHAT_THEY_ARE.items():
         value = None if answer is None else getattr(answer, name).epsilon
-        text = "–" if answer is None else number_text(value)
+        text = "–" if answer is None else number_text(name, value)
         reason = words.why_no_guarantee(answer.notes) if answer is not None and value is None else None
         tiles.append(
             html.Div(
@@ -284,7 +284,7 @@ def _notes(notes: Sequence[str]) -> html.Ul | None:
 def at_another_size(size: int, answer: Account) -> html.Ul:
     """A result is for one N: what another would give."""
     line = (
-        f"At N = {size:,} instead, the leakage is {number_text(answer.leakage.epsilon)}"
-        f" (claimed {number_text(answer.claimed.epsilon)}): {answer.verdict}."
+        f"At N = {size:,} instead, the leakage is {number_text('leakage', answer.leakage.epsilon)}"
+        f" (claimed {number_text('claimed', answer.claimed.epsilon)}): {answer.verdict}."
     )
     return html.Ul([html.Li(line)])

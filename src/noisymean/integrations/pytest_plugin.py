@@ -21,6 +21,7 @@ from typing import TypeAlias
 from noisymean.audit import Audit, audit, distinguisher
 from noisymean.errors import InvalidInput
 from noisymean.mechanisms import SGM
+from noisymean.outward import at_least, at_most
 from noisymean.targets.callable_ import UserCallable
 from noisymean.targets.claims import claimed_curve
 from noisymean.targets.protocol import Target
@@ -116,10 +117,10 @@ def _message(found: Audit, target: Target, claim: Claim | None, test: str | None
             claimed, at = float(found.claim.epsilon(limits.delta, Side.ABOVE)), limits.delta
     lines = [
         f"{found.target} is not as private as claimed",
-        f"  claimed   epsilon <= {claimed:.6g} at delta = {at:g}"
-        f" (delta <= {float(found.claim.delta(0.0)):.6g} at epsilon = 0)",
-        f"  audited   epsilon >= {limits.epsilon_lower:.6g} at delta = {limits.delta:g}"
-        f" (delta >= {limits.delta_lower:.6g} at epsilon = 0), {level} confidence, {found.finished:,} trials",
+        f"  claimed   epsilon <= {at_most(claimed)} at delta = {at:g}"
+        f" (delta <= {at_most(float(found.claim.delta(0.0)))} at epsilon = 0)",
+        f"  audited   epsilon >= {at_least(limits.epsilon_lower)} at delta = {limits.delta:g}"
+        f" (delta >= {at_least(limits.delta_lower)} at epsilon = 0), {level} confidence, {found.finished:,} trials",
         f"  because   {found.verdict.reason}",
         f"  seed      {found.plan.seed}",
         f"  again by  {command(found, target, claim, test)}",

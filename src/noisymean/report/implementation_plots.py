@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from noisymean.outward import at_least
 from noisymean.report.plots import TEXT, load_matplotlib
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def _draw(axes: Axes, rows: Sequence[Mapping[str, Any]]) -> None:
     axes.text(
         0.97,
         0.95,
-        f"ε ≥ {first['epsilon_lower']:.2f}, claimed {first['epsilon_claimed']:.3f}\n{first['trials']:,} trials",
+        f"ε ≥ {at_least(first['epsilon_lower'], '.2f')}, claimed {first['epsilon_claimed']:.3f}\n{first['trials']:,} trials",
         ha="right",
         va="top",
         fontsize=7.5,

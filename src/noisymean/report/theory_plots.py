@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from noisymean.outward import at_least
 from noisymean.report.plots import STYLES, TEXT, load_matplotlib
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def many_rounds_figure(rows: Rows) -> Figure:
             _draw(axes, mine, [*styles, _RDP])
             first = mine[0]
             axes.set_title(
-                f"n = {dimension:,}: ε ≥ {first['epsilon_leakage']:.4g} at δ = 1e-5, RDP says"
+                f"n = {dimension:,}: ε ≥ {at_least(first['epsilon_leakage'], '.4g')} at δ = 1e-5, RDP says"
                 f" {first['epsilon_reported_rdp']:.3g}",
                 loc="left",
             )

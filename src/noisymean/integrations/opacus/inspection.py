@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, final
@@ -13,6 +13,7 @@ from noisymean.integrations import segments as run
 from noisymean.integrations.opacus.neighbours import Case, Stretch, as_written, cases, promised
 from noisymean.integrations.opacus.seen import history_of, noise_of, optimizer_of, see, told
 from noisymean.mechanisms import SGM, Mechanism, Rate, exact_rate
+from noisymean.outward import at_least, at_most
 
 _AMBIGUOUS = "several batch sizes fit, and leakage is the least of theirs; give batch_size= to be exact"
 # The claim and the guarantee of the noisy sum are one number, computed twice.
@@ -80,9 +81,10 @@ class Inspection:
             f"  the sum is divided by {divided}; sampling rate {rate}",
             f"  steps     {counted}",
             f"epsilon at delta = {spent.delta:g}",
-            f"  claimed   {spent.claimed:.6g}",
-            f"  leakage   {_shown(spent.leakage)}" + (f"    on this pair: {spent.pair}" if spent.pair else ""),
-            f"  guarantee {_shown(spent.guarantee)}",
+            f"  claimed   {at_most(spent.claimed)}",
+            f"  leakage   {_known(spent.leakage, at_least)}"
+            + (f"    on this pair: {spent.pair}" if spent.pair else ""),
+            f"  guarantee {_known(spent.guarantee, at_most)}",
             f"verdict     {self.verdict}",
             f"remedy      {self.remedy}",
         ]
@@ -236,5 +238,5 @@ def _remedy(last: Stretch, mechanisms: Sequence[Mechanism], verdict: str, size: 
     return at_this_size + ", then ".join(steps)
 
 
-def _shown(value: float | None) -> str:
-    return "none known" if value is None else f"{value:.6g}"
+def _known(value: float | None, rounded: Callable[[float], str]) -> str:
+    return "none known" if value is None else rounded(value)

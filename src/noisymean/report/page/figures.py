@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from noisymean.numerics.logs import Array
+from noisymean.outward import Rounding, at_least, at_most
+from noisymean.report.page import words
 from noisymean.report.page.palette import colour
 from noisymean.run_curves import Growth, RunCurves
 
@@ -62,6 +64,8 @@ _LOOKS = {
     "audited": _Look("leakage", "solid", 2.5),
     "exact": _Look("exact", "dash", 2.0),
 }
+_ROUNDED: dict[str, Rounding] = {"≤": at_most, "≥": at_least, "=": format}
+_RATES = "α = %{{x:.4g}}<br>{}: β"
 _CHANCE = "blind guessing"
 # In a legend, after the curves themselves; they have plotly's 1000.
 _LAST = 1001
@@ -73,7 +77,7 @@ def three_bars(values: Sequence[tuple[str, float | None]], *, quantity: str) -> 
 
     names = [name for name, _ in values]
     lengths = [0.0 if value is None else value for _, value in values]
-    texts = ["none known" if value is None else f"{value:.4g}" for _, value in values]
+    texts = ["none known" if value is None else words.ROUNDED[name](value, ".4g") for name, value in values]
     figure = go.Figure(
         go.Bar(
             x=lengths,
@@ -115,7 +119,7 @@ def epsilon_against_steps(growth: Growth) -> Figure:
                 hoverinfo="skip",
             )
     for name, values, relation in (
-        ("claimed", growth.claimed, "="),
+        ("claimed", growth.claimed, "≤"),
         ("leakage", growth.leakage, "≥"),
         ("guarantee", growth.guarantee, "≤"),
     ):
@@ -126,7 +130,8 @@ def epsilon_against_steps(growth: Growth) -> Figure:
                 name,
                 growth.steps[there],
                 values[there],
-                f"after %{{x:,}} steps<br>{name}: ε {relation} %{{y:.4g}}<extra></extra>",
+                f"after %{{x:,}} steps<br>{name}: ε",
+                relation,
                 markers=True,
             )
     styled(figure, x="steps T", y="ε")
@@ -155,7 +160,7 @@ def tradeoff_curves(curves: RunCurves) -> Figure:
         ("guarantee", curves.guarantee, "≥"),
     ):
         if values is not None:
-            _line(figure, name, curves.alpha, values, _rates(name, relation))
+            _line(figure, name, curves.alpha, values, _RATES.format(name), relation)
     return _square(figure)
 
 
@@ -173,15 +178,18 @@ def audited_curve(
         _violated(figure, np.asarray(alpha), np.asarray(audited), np.asarray(claimed))
     _chance(figure)
     if claimed is not None:
-        _line(figure, "claimed", alpha, claimed, _rates("claimed", "≥"))
-    _line(figure, "audited", alpha, audited, _rates("audited", "≤"), markers=True)
+        _line(figure, "claimed", alpha, claimed, _RATES.format("claimed"), "≥")
+    _line(figure, "audited", alpha, audited, _RATES.format("audited"), "≤", markers=True)
     if exact is not None:
-        _line(figure, "exact", alpha, exact, _rates("exact", "="))
+        _line(figure, "exact", alpha, exact, _RATES.format("exact"), "=")
     return _square(figure)
 
 
-def _line(figure: Figure, name: str, x: ArrayLike, y: ArrayLike, hover: str, *, markers: bool = False) -> None:
-    look = _LOOKS[name]
+def _line(
+    figure: Figure, name: str, x: ArrayLike, y: ArrayLike, told: str, relation: str, *, markers: bool = False
+) -> None:
+    """A curve; its tooltip ends with the value, rounded to the side of the relation."""
+    look, rounded = _LOOKS[name], _ROUNDED[relation]
     figure.add_scatter(
         x=np.asarray(x, dtype=np.float64),
         y=np.asarray(y, dtype=np.float64),
@@ -189,12 +197,9 @@ def _line(figure: Figure, name: str, x: ArrayLike, y: ArrayLike, hover: str, *, 
         mode="lines+markers" if markers else "lines",
         line={"color": colour(look.colour), "dash": look.dash, "width": look.width},
         marker={"color": colour(look.colour), "size": 6},
-        hovertemplate=hover,
+        text=[rounded(float(value), ".4g") for value in np.ravel(y)],
+        hovertemplate=f"{told} {relation} %{{text}}<extra></extra>",
     )
-
-
-def _rates(name: str, relation: str) -> str:
-    return f"α = %{{x:.4g}}<br>{name}: β {relation} %{{y:.4g}}<extra></extra>"
 
 
 def _violated(figure: Figure, alpha: Array, low: Array, high: Array) -> None:

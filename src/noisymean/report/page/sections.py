@@ -10,6 +10,7 @@ from typing import Any, final
 from noisymean.accountant import Account
 from noisymean.explicit_pair import explicit_pairs
 from noisymean.mechanisms import Adjacency, Mechanism, OpacusLoader, with_public_size
+from noisymean.outward import at_least, at_most
 from noisymean.report.page import figures, words
 from noisymean.report.page.node import text_of
 from noisymean.report.page.records import AuditRecord
@@ -96,7 +97,7 @@ def account_section(run: Run, name: str) -> Section:
             "name": name,
             "quantity": symbol,
             "rows": [
-                (which, NONE_KNOWN if value is None else words.number(value), _MEANINGS[which])
+                (which, NONE_KNOWN if value is None else words.number(value, words.ROUNDED[which]), _MEANINGS[which])
                 for which, value in values.items()
             ]
             + [(f"reported by {peer}", words.number(value), "by that accountant") for peer, value in run.reported],
@@ -164,13 +165,21 @@ def _growth_rows(growth: Growth | None) -> list[tuple[str, ...]]:
         return []
     columns = (growth.claimed, growth.leakage, growth.guarantee)
     return [
-        (f"{int(steps):,}", *(f"{value:.4g}" if value == value else NONE_KNOWN for value in values))
+        (
+            f"{int(steps):,}",
+            *(
+                rounded(value, ".4g") if value == value else NONE_KNOWN
+                for value, rounded in zip(values, words.ROUNDED.values(), strict=True)
+            ),
+        )
         for steps, *values in zip(growth.steps, *columns, strict=True)
     ]
 
 
 def _elsewhere(size: int, other: Account) -> str:
-    leaked, claim = (words.number(words.value_of(other, which)) for which in ("leakage", "claimed"))
+    leaked, claim = (
+        words.number(words.value_of(other, which), words.ROUNDED[which]) for which in ("leakage", "claimed")
+    )
     symbol = words.symbol(other)
     return (
         f"A result is for one number of records. At N = {size:,} instead, the leakage is {symbol} = {leaked}"
@@ -295,19 +304,19 @@ def audit_section(found: AuditRecord, name: str) -> Section:
             "rows": [
                 (
                     f"ε at δ = {found.delta:g}",
-                    f"≥ {words.number(found.epsilon_lower)}",
-                    "-" if found.claimed is None else words.number(found.claimed_epsilon),
+                    f"≥ {words.number(found.epsilon_lower, at_least)}",
+                    "-" if found.claimed is None else words.number(found.claimed_epsilon, at_most),
                     "-" if found.exact_epsilon is None else words.number(found.exact_epsilon),
                 ),
                 (
                     "δ at ε = 0",
-                    f"≥ {found.delta_lower:.4g}",
-                    "-" if found.claimed_delta is None else f"{found.claimed_delta:.4g}",
+                    f"≥ {at_least(found.delta_lower, '.4g')}",
+                    "-" if found.claimed_delta is None else at_most(found.claimed_delta, ".4g"),
                     "-" if found.exact_delta is None else f"{found.exact_delta:.4g}",
                 ),
             ],
             "rates": [
-                (label, f"{rate.estimate:.4f}", f"{rate.lower:.4f} to {rate.upper:.4f}")
+                (label, f"{rate.estimate:.4f}", f"{at_least(rate.lower, '.4f')} to {at_most(rate.upper, '.4f')}")
                 for label, rate in (("false positive rate α", found.alpha), ("false negative rate β", found.beta))
             ],
             "plot": figure_block(

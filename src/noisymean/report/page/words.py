@@ -8,6 +8,7 @@ from typing import Literal, final
 
 from noisymean.accountant import Account
 from noisymean.mechanisms import ASGM, EASGM, FEASGM, Adjacency, Mechanism, OpacusLoader
+from noisymean.outward import Rounding, at_least, at_most
 from noisymean.report.page.records import AuditRecord
 from noisymean.report.page.releases import CodeRecord
 from noisymean.run_curves import RunCurves
@@ -54,9 +55,13 @@ def together(verdicts: list[Verdict]) -> Verdict:
     return Verdict(word, "good", lead.label, f"All {total} results support the promised privacy.")
 
 
-def number(value: float | None) -> str:
-    """Four digits; what double precision cannot hold is said."""
-    return "more than double precision can hold" if value is None or math.isinf(value) else f"{value:.4g}"
+def number(value: float | None, rounded: Rounding = format) -> str:
+    """Four digits, a bound rounded to its own side; what double precision cannot hold is said."""
+    return "more than double precision can hold" if value is None or math.isinf(value) else rounded(value, ".4g")
+
+
+# The side of each of the three numbers.
+ROUNDED = {"claimed": at_most, "leakage": at_least, "guarantee": at_most}
 
 
 def value_of(answer: Account, which: str) -> float | None:
@@ -86,7 +91,8 @@ def why_no_guarantee(notes: tuple[str, ...]) -> str | None:
 def account_verdict(answer: Account, adjacency: Adjacency) -> Verdict:
     """Is the promise kept?"""
     claim, leaked, sound = (
-        f"{symbol(answer)} = {number(value_of(answer, which))}" for which in ("claimed", "leakage", "guarantee")
+        f"{symbol(answer)} = {number(value_of(answer, which), ROUNDED[which])}"
+        for which in ("claimed", "leakage", "guarantee")
     )
     fixed = _fixed(answer)
     match answer.verdict:
@@ -150,14 +156,14 @@ def guesses(curves: RunCurves) -> str:
     )
     return (
         "As a game: someone who knows all records but one guesses from the released updates whether that one was used. Guessing"
-        f" blindly is right in 50 % of the cases. The promise allows about {_percent(claimed)}; on the datasets that are named"
-        f" below the guess is right in {_percent(leaked)}."
+        f" blindly is right in 50 % of the cases. The promise allows about {_percent(claimed, format)}; on the datasets that are"
+        f" named below the guess is right in {_percent(leaked, at_least)}."
     )
 
 
-def _percent(value: float) -> str:
+def _percent(value: float, rounded: Rounding) -> str:
     """99.99 stays below 100, because certainty is never reached."""
-    return "more than 99.99 %" if value > 99.99 else f"{value:.2f} %" if value > 99.0 else f"{value:.1f} %"
+    return "more than 99.99 %" if value > 99.99 else f"{rounded(value, '.2f' if value > 99.0 else '.1f')} %"
 
 
 def remedy(mechanism: Mechanism, verdict: str, adjacency: Adjacency) -> tuple[str, ...]:
