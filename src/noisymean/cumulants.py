@@ -32,8 +32,10 @@ _MOST_NODES = 1 << 17
 _MOST_SCOUTS = 1 << 14
 # Nodes of the rule times points of the contour: beyond, the grid is faster.
 _MOST_WORK = 1 << 23
-# Up to this many it is the overhead that counts: one array operation instead of a loop.
-_AT_ONCE = 1 << 17
+# So many of them are held at once,
+_AT_ONCE = 1 << 14
+# and so many exponentials are worked out before one is made of another.
+_EXACT_TURNS = 8
 _FARTHEST = 1e6
 
 
@@ -124,12 +126,8 @@ class Outcomes(Cumulants):
         if centred.size * (line.first + line.nodes) > _MOST_WORK:
             raise SlowDecay
         # e^(iy) - 1 = 2i sin(y/2) e^(iy/2), which does not cancel for small y
-        if theta.size == 1 and line.nodes * centred.size <= _AT_ONCE:
-            half_angle = 0.5 * line.tau * centred
-            sine, mass = np.sin(half_angle), weights[0]
-            real = -2.0 * (sine * sine) @ mass
-            imag = 2.0 * (sine * np.cos(half_angle)) @ mass
-            return _log1p(real[:, None], imag[:, None])
+        if theta.size == 1:
+            return _turned(centred[0], weights[0], line)
         # e^(i tau l / 2) node by node: one complex product instead of a sine and a cosine
         turn = np.exp(0.5j * line.step[..., None] * centred)
         half = np.exp(0.5j * (line.first + 0.5) * line.step[..., None] * centred)
@@ -316,6 +314,23 @@ class Sum(Cumulants):
     def domain(self) -> tuple[float, float]:
         domains = [part.domain for _, part in self.parts]
         return max(low for low, _ in domains), min(high for _, high in domains)
+
+
+def _turned(centred: Array, mass: Array, line: Line) -> ComplexArray:
+    """log of the sum of mass e^(i tau centred), `centred` of mean zero; as many nodes together as the cache holds."""
+    half_step = 0.5 * float(line.step[0]) * centred
+    rows = max(1, min(_AT_ONCE // centred.size, line.nodes))
+    # e^(i j step l / 2): one complex product for each node instead of a sine and a cosine
+    turns = np.exp(1j * half_step * np.arange(min(rows, _EXACT_TURNS))[:, None])
+    while turns.shape[0] < rows:
+        turns = np.vstack([turns, turns * np.exp(1j * half_step * turns.shape[0])])[:rows]
+    real, imag = np.empty(line.nodes), np.empty(line.nodes)
+    for row in range(0, line.nodes, rows):
+        half = turns[: line.nodes - row] * np.exp(1j * (line.first + row + 0.5) * half_step)
+        weighted = mass * half.imag
+        real[row : row + rows] = -2.0 * np.einsum("ji,ji->j", weighted, half.imag)
+        imag[row : row + rows] = 2.0 * np.einsum("ji,ji->j", weighted, half.real)
+    return _log1p(real[:, None], imag[:, None])
 
 
 def _down(x: float) -> float:
