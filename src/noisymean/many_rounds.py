@@ -37,6 +37,10 @@ _HALF_LOG_TWO_PI = 0.9189385332046727
 _MOST_SIZES = 64
 _MOST_OUTCOMES = 2048
 _FINE_GROUPS, _COARSE_GROUPS = 512, 48
+# Fewer where batch sizes hardly vary: a group is then no wider than this share of the mean size.
+_LEAST_GROUPS, _WIDEST_GROUP = 64, 1e-4
+# Of a batch size, between the first and the last that is looked at.
+_DEVIATIONS = 16.0
 # Below this many records the batch itself is revealed as well: its size alone says too much. So it does where a run may meet a
 # batch of all N + 1 records, which gives the larger dataset away.
 _FEW_RECORDS = 12
@@ -81,7 +85,7 @@ def transparent_rounds(mechanism: Mechanism, steps: int) -> Rounds:
     step = denominator_step(mechanism)
     if step is None:
         return claimed_rounds(mechanism, steps)
-    return _mixture_rounds(partial(transparent, mechanism, step), steps)
+    return _mixture_rounds(mechanism, partial(transparent, mechanism, step), steps)
 
 
 def ceiling_rounds(mechanism: Mechanism, steps: int) -> Rounds | None:
@@ -209,9 +213,9 @@ def guarantee_rounds(mechanism: Mechanism, steps: int) -> Sequence[DeltaCurve]:
         # one batch, one component each round: closed form
         return (_closed_rounds(_only_component(transparent(mechanism, step)), steps),)
     return (
-        _mixture_rounds(partial(transparent, mechanism, step), steps),
-        Chain(_mixture_rounds(partial(batch_shift, mechanism, step, 0.0), steps), sum_only),
-        Chain(sum_only, _mixture_rounds(partial(batch_shift, mechanism, step, 0.0, 1), steps)),
+        _mixture_rounds(mechanism, partial(transparent, mechanism, step), steps),
+        Chain(_mixture_rounds(mechanism, partial(batch_shift, mechanism, step, 0.0), steps), sum_only),
+        Chain(sum_only, _mixture_rounds(mechanism, partial(batch_shift, mechanism, step, 0.0, 1), steps)),
     )
 
 
@@ -227,9 +231,11 @@ def _only_component(mixture: GaussianPairs) -> GaussianPairs:
     )
 
 
-def _mixture_rounds(revealed: Callable[..., GaussianPairs], steps: int) -> Rounds:
+def _mixture_rounds(mechanism: Mechanism, revealed: Callable[..., GaussianPairs], steps: int) -> Rounds:
     """`revealed(groups=...)` over many rounds: fine groups of batch sizes where they cost little, coarse ones on the grid."""
-    fine = revealed(groups=_FINE_GROUPS)
+    mean_size = max((mechanism.dataset_size or 0) * mechanism.q, 1.0)
+    wanted = _DEVIATIONS / math.sqrt(mean_size) / _WIDEST_GROUP
+    fine = revealed(groups=round(min(max(wanted, _LEAST_GROUPS), _FINE_GROUPS)))
     kept = fine.weights > 0.0
     cumulants = GaussianPairCumulants(
         float(fine.dimension), fine.weights[kept], fine.shifts[kept], float(fine.log_scales[0])
