@@ -278,10 +278,10 @@ class WithInfinite:
         left = self._log_left(log_delta)
         return math.inf if left == -math.inf else self.finite.epsilon_of_log(left, side, near=near)
 
-    def at_most(self, epsilon: float, log_delta: float) -> bool:
+    def at_most(self, epsilon: float, log_delta: float) -> bool | None:
         """Whether the finite part is seen to keep to what is left of delta."""
         left = self._log_left(log_delta)
-        return left > -math.inf and self.finite.at_most(epsilon, left)
+        return self.finite.at_most(epsilon, left) if left > -math.inf else False
 
     def _log_left(self, log_delta: float) -> float:
         if self._infinite == 0.0:

@@ -31,7 +31,7 @@ class DeltaCurve(Protocol):
 
     def epsilon_of_log(self, log_delta: float, side: Side, *, near: float | None = None) -> float: ...
 
-    def at_most(self, epsilon: float, log_delta: float) -> bool: ...
+    def at_most(self, epsilon: float, log_delta: float) -> bool | None: ...
 
     def log_delta(self, epsilon: float, side: Side) -> float: ...
 
@@ -67,15 +67,17 @@ class Rounds:
             lambda grid: grid.epsilon_of_log(log_delta, side),
         )
 
-    def at_most(self, epsilon: float, log_delta: float) -> bool:
-        """Whether one evaluation proves epsilon(delta) <= epsilon. False says nothing."""
-        if self._exact is None or self._slow or not 0.0 < epsilon < math.inf:
+    def at_most(self, epsilon: float, log_delta: float) -> bool | None:
+        """Whether one evaluation proves epsilon(delta) <= epsilon; None where it takes more than that to know."""
+        if not 0.0 < epsilon < math.inf:
             return False
+        if self._exact is None or self._slow:
+            return None
         try:
             with np.errstate(all="ignore"):
                 return float(self._exact.log_delta(epsilon, Side.ABOVE)) <= log_delta
         except SlowDecay:
-            return False
+            return None
 
     def log_delta(self, epsilon: float, side: Side) -> float:
         """log delta(epsilon) on the stated side."""
@@ -175,14 +177,15 @@ class Chain:
     def improved(self, best: float, log_delta: float) -> float:
         """The lesser of another bound on epsilon and this one, which is only worked out where it is better."""
         for second, rest in self._splits(log_delta, best):
-            # one evaluation tells whether a search will find something better
-            if math.isinf(best) or self.first.at_most(best - second, rest):
+            # one evaluation tells whether a search will find something better, where it is that simple
+            if math.isinf(best) or self.first.at_most(best - second, rest) is not False:
                 best = min(best, second + self.first.epsilon_of_log(rest, Side.ABOVE))
         return best
 
-    def at_most(self, epsilon: float, log_delta: float) -> bool:
-        """Whether epsilon(delta) <= epsilon is seen at once at one of the splits. False says nothing."""
-        return any(self.first.at_most(epsilon - second, rest) for second, rest in self._splits(log_delta, epsilon))
+    def at_most(self, epsilon: float, log_delta: float) -> bool | None:
+        """Whether epsilon(delta) <= epsilon is seen at once at one of the splits."""
+        seen = any(self.first.at_most(epsilon - second, rest) for second, rest in self._splits(log_delta, epsilon))
+        return True if seen else None
 
     def _splits(self, log_delta: float, most: float) -> Iterator[tuple[float, float]]:
         """epsilon of the second link and log delta of the first, while there is something left of `most`."""

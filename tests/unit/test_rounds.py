@@ -228,6 +228,14 @@ class TestChain:
         exact = Gaussian(0.1).epsilon(1e-5)
         assert least_epsilon([chain, Rounds(((1, gaussian(0.1)),))], log_delta) == pytest.approx(exact, rel=1e-8)
 
+    def test_is_worked_out_where_one_evaluation_does_not_tell(self) -> None:
+        """Rounds of which only the curve is known go on the grid: slow, and no reason to leave the chain out."""
+        on_the_grid = Rounds(((2, Loss(lambda: Gaussian(0.3), None)),))
+        chain = Chain(on_the_grid, Rounds(((1, gaussian(0.5)),)))
+        assert on_the_grid.at_most(50.0, math.log(1e-5)) is None
+        exact = Gaussian(0.3 * math.sqrt(2.0) + 0.5).epsilon(1e-5)
+        assert exact <= least_epsilon([chain, Rounds(((1, gaussian(5.0)),))], math.log(1e-5)) < 1.1 * exact
+
 
 class TestAtMost:
     """epsilon of G_mu is known: what is said to be a bound is one, and a bound with some room is seen."""
