@@ -14,6 +14,7 @@ from collections.abc import Callable
 import noisymean as nm
 from benchmarks.table import publish, seconds
 from noisymean.mechanisms import Mechanism
+from noisymean.outward import at_least, at_most
 
 DELTA = 1e-5
 SETTINGS = {"A": (0.01, 1.0, 1_000), "B": (0.005, 10.0, 200), "C": (0.01, 0.8, 10_000)}
@@ -92,7 +93,15 @@ def against_peers() -> list[list[str]]:
         mine = seconds(lambda s=setting: ours(*s))
         low, high = ours(*setting)
         narrow = high - low
-        rows.append([f"{name}: noisymean", f"{mine:.3f} s", f"[{low:.8f}, {high:.8f}]", "1", f"1 ({narrow:.1e})"])
+        rows.append(
+            [
+                f"{name}: noisymean",
+                f"{mine:.3f} s",
+                f"[{at_least(low, '.8f')}, {at_most(high, '.8f')}]",
+                "1",
+                f"1 ({narrow:.1e})",
+            ]
+        )
         for peer, ask in PEERS.items():
             try:
                 with warnings.catch_warnings():
@@ -167,8 +176,8 @@ def sandwich() -> list[list[str]]:
         rows.append(
             [
                 name,
-                f"claimed {claim:.4g}",
-                f"leakage {leaked:.4g}, guarantee {sound:.4g}",
+                f"claimed {at_most(claim, '.4g')}",
+                f"leakage {at_least(leaked, '.4g')}, guarantee {at_most(sound, '.4g')}",
                 ratio,
             ]
         )
