@@ -168,8 +168,9 @@ def _question(delta: float | None, epsilon: float | None) -> _Question:
     if delta is not None:
         check_number("delta", delta, least=SMALLEST_DELTA, most=1.0, remedy="delta = 0 has no finite epsilon")
         return _Question(float(delta), None)
-    check_number("epsilon", epsilon, least=0.0, most=1e6)  # type: ignore[arg-type]
-    return _Question(None, float(epsilon))  # type: ignore[arg-type]
+    assert epsilon is not None
+    check_number("epsilon", epsilon, least=0.0, most=1e6)
+    return _Question(None, float(epsilon))
 
 
 def _checked_steps(steps: int) -> int:

@@ -10,7 +10,7 @@ from scipy.stats import ks_2samp, multivariate_normal
 
 import noisymean as nm
 from noisymean.audit.laws import KnownPair
-from noisymean.audit.reference import closed_form, reference, weighted
+from noisymean.audit.reference import closed_form, draws_for, reference, weighted
 from noisymean.errors import Undefined
 from noisymean.targets.protocol import Known, Neighbour, Structure
 from noisymean.targets.synthetic import Gradients, Synthetic
@@ -131,3 +131,14 @@ def test_any_number_of_structured_records():
     target = Synthetic(mechanism=mechanism, gradients=Gradients.ZERO)
     truth = reference(target.known(), 1, np.random.default_rng(1))
     assert weighted(*truth.losses).advantage() == pytest.approx(truth.curve.advantage(), abs=3e-4)
+
+
+def test_a_long_simulation_has_fewer_draws_and_a_hopeless_one_none() -> None:
+    # N = 16, the largest that is enumerated: 2^17 batches of D', one round
+    assert draws_for(1, 2**17) == 4_000
+    # N = 10 over 1,000 rounds: fewer, and no more than two thousand million evaluations
+    fewer = draws_for(1_000, 2**11)
+    assert 400 <= fewer < 4_000
+    assert 2 * 1_000 * 2**11 * fewer <= 2e9
+    with pytest.raises(Undefined, match="few enough for a simulation"):
+        draws_for(1_000, 2**17)

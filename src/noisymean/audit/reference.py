@@ -29,8 +29,8 @@ from noisymean.tradeoff import FiniteOutcomes, Gaussian, Subsampled, TradeOff
 # Exponentials that a simulation may cost, and how many draws it has at least and at most.
 _BUDGET = 4e8
 _LEAST, _MOST = 4_000, 100_000
-# Evaluations that the fewest draws may take, some ten seconds: beyond, the truth is left open.
-_MOST_WORK = 1e9
+# Where so many would take minutes there are fewer, and below the fewest that say something the truth is left open.
+_MOST_WORK, _FEWEST = 2e9, 400
 _AT_ONCE = 4096
 # The simulation's error is the spread of so many parts of it.
 _PARTS = 20
@@ -56,16 +56,22 @@ class Reference:
 def reference(known: Known, steps: int, generator: np.random.Generator) -> Reference:
     """The true curve of `steps` rounds; Undefined where it takes too long."""
     pair = KnownPair(known)
-    if 2.0 * _LEAST * steps * pair.components > _MOST_WORK:
-        raise Undefined("steps", steps, "few enough for a simulation of the truth", "fewer records take less time")
-    draws = int(np.clip(_BUDGET / (2.0 * steps * pair.components), _LEAST, _MOST))
-    losses = simulated(pair, steps, generator, draws)
+    losses = simulated(pair, steps, generator, draws_for(steps, pair.components))
     exact = closed_form(known) if steps == 1 else None
     if exact is not None:
         return Reference(exact, "closed form", 0.0, losses)
     parts = [weighted(a, b) for a, b in zip(*(np.array_split(side, _PARTS) for side in losses), strict=True)]
     error = float(np.std([part.advantage() for part in parts], ddof=1)) / np.sqrt(_PARTS)
     return Reference(weighted(*losses), "simulated statistic", max(error, 1e-9), losses)
+
+
+def draws_for(steps: int, components: int) -> int:
+    """How many draws from each dataset a simulation has; Undefined where even the fewest would take minutes."""
+    each = 2.0 * steps * components
+    draws = int(min(np.clip(_BUDGET / each, _LEAST, _MOST), _MOST_WORK / each))
+    if draws < _FEWEST:
+        raise Undefined("steps", steps, "few enough for a simulation of the truth", "fewer records take less time")
+    return draws
 
 
 def weighted(smaller: Array, larger: Array) -> FiniteOutcomes:
