@@ -1,6 +1,6 @@
 """noisymean: the privacy of DP-SGD as it is really run, a noisy *mean* and not a noisy sum."""
 
-from noisymean.accountant import Account, account
+from noisymean.accountant import Account, Pair, account
 from noisymean.calibrate import Calibration, calibrate
 from noisymean.errors import InvalidInput, MissingDependency, NoisymeanError, Undefined
 from noisymean.mechanisms import ASGM, EASGM, FEASGM, SGM, Adjacency, OpacusLoader
@@ -31,6 +31,7 @@ __all__ = [
     "MissingDependency",
     "NoisymeanError",
     "OpacusLoader",
+    "Pair",
     "Undefined",
     "__version__",
     "account",

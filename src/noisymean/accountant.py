@@ -10,15 +10,28 @@ Every epsilon is the larger of the two directions (D from D', D' from D); leakag
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from enum import Enum
 from typing import final
 
 from noisymean.errors import InvalidInput, Undefined, check_number
 from noisymean.explicit_pair import explicit_pairs
-from noisymean.many_rounds import claimed_rounds, guarantee_rounds, leakage_rounds, replaced_rounds
-from noisymean.mechanisms import FEASGM, Adjacency, Mechanism, OpacusLoader, is_sum, with_public_size
+from noisymean.many_rounds import claimed_rounds, guarantee_rounds, leakage_rounds, noisy_sum_rounds, replaced_rounds
+from noisymean.mechanisms import (
+    ASGM,
+    FEASGM,
+    SGM,
+    Adjacency,
+    Mechanism,
+    OpacusLoader,
+    is_sum,
+    new_record_rate,
+    told_rate,
+    with_public_size,
+)
 from noisymean.rounds import Chain, DeltaCurve, Rounds, least_epsilon
 from noisymean.tradeoff import Side
+from noisymean.verdict import Claim, Word, check_order, decide
 
 MOST_STEPS = 10**9
 SMALLEST_DELTA = 1e-200
@@ -37,10 +50,32 @@ class Bound:
     pair: str | None = None
 
 
+class Pair(Enum):
+    """The neighbour of a dataset of N records: one record fewer, or one more."""
+
+    SMALLER = "smaller"
+    LARGER = "larger"
+
+
+@final
+@dataclass(frozen=True)
+class Neighbour:
+    """What is known of one of the two pairs; |D| = `smaller`, |D'| = `smaller` + 1."""
+
+    pair: Pair
+    smaller: int | None
+    leakage: Bound
+    guarantee: Bound
+
+
 @final
 @dataclass(frozen=True)
 class Account:
-    """The three numbers for a run, the verdict, and what has to be said about them."""
+    """The three numbers for a run, the verdict, and what has to be said about them.
+
+    A dataset of N records has two neighbours: leakage and guarantee are the worse of both, `pair` is the one that leaks more, and
+    `neighbours` has both (or the only one that there is, or that was asked for).
+    """
 
     mechanism: Mechanism
     steps: int
@@ -48,9 +83,17 @@ class Account:
     leakage: Bound
     guarantee: Bound
     claimed_lower: Bound
-    verdict: str
+    verdict: Word
     notes: tuple[str, ...]
+    pair: Pair
+    neighbours: tuple[Neighbour, ...]
     asked_delta: bool = True
+
+    @property
+    def on_pair(self) -> Mechanism:
+        """The mechanism on the pair that is named: its dataset_size is that of the smaller dataset."""
+        size = next(one.smaller for one in self.neighbours if one.pair is self.pair)
+        return self.mechanism if size is None else replace(self.mechanism, dataset_size=size)
 
 
 @final
@@ -106,8 +149,12 @@ def account(
     delta: float | None = None,
     epsilon: float | None = None,
     adjacency: Adjacency = Adjacency.ADD_REMOVE,
+    pair: Pair | str | None = None,
 ) -> Account:
     """Claimed, leaked and guaranteed epsilon of `steps` rounds at `delta` (or the three deltas at `epsilon`).
+
+    `mechanism.dataset_size` is the number of records of the user's dataset. One may be added or one removed: the answer is the
+    worse of the two, unless `pair` ("smaller" or "larger") asks for one of them.
 
     >>> import noisymean as nm
     >>> run = nm.FEASGM(dataset_size=140_199, dimension=26_010, sample_rate=0.005, noise_multiplier=10)
@@ -116,50 +163,108 @@ def account(
     """
     question = _question(delta, epsilon)
     steps = _checked_steps(steps)
-    effective = with_public_size(mechanism, adjacency)
-    notes = list(_notes(mechanism, adjacency, steps))
-    claim = claimed_rounds(effective, steps)
-    claimed_low, claimed_high = question.interval(claim)
-    sound: float | None
-    if adjacency is Adjacency.REPLACE_ONE:
-        # one record removed, another added: two links of the noisy sum
-        exchanged, rounds = replaced_rounds(effective, steps)
-        leaked, pair = question.worst(rounds, Side.BELOW), exchanged.description
-        sound = question.worst(Chain(claim.inverse(), claim), Side.ABOVE)
-    elif is_sum(effective):
-        # all-zero D against the same with one C*u attains the curve of the noisy sum: one number, three names
-        leaked, pair, sound = claimed_low, explicit_pairs(effective)[0].description, claimed_high
-    else:
-        leaked, pair = _leakage(effective, steps, question)
-        try:
-            sound = _guarantee(effective, steps, question, reverse=False)
-            sound = max(sound, _guarantee(effective, steps, question, reverse=True, enough=sound))
-        except Undefined as reason:
-            sound = None
-            notes.append(f"no guarantee: {reason}")
-    if sound is not None and not math.isfinite(sound):
-        sound = None
-        notes.append("no finite guarantee: " + _UNKNOWN)
+    # the claim is made on the user's dataset at the rate that the accountant is told, whatever is compared with it
+    claimed = question.interval(claimed_rounds(mechanism, steps))
+    pairs, unjudged = _pairs(mechanism, adjacency, pair)
+    found = [
+        _on_pair(with_public_size(one, adjacency), steps, question, told_rate(mechanism), claimed, adjacency)
+        for one in pairs.values()
+    ]
+    worst = max(
+        range(len(found)), key=lambda i: (found[i].leaked, math.inf if found[i].sound is None else found[i].sound)
+    )
+    leaked, sound = found[worst].leaked, _worst_of([one.sound for one in found])
+    reasons = dict.fromkeys(one.reason for one in found if one.reason)
+    check_order(leaked, sound, f"{steps} rounds of {mechanism}, delta={delta}, epsilon={epsilon}")
+    claim = Claim(*claimed, all(one.is_the_claim for one in found))
     return Account(
         mechanism=mechanism,
         steps=steps,
-        claimed=question.bound(claimed_high),
-        leakage=question.bound(leaked, pair),
+        claimed=question.bound(claimed[1]),
+        leakage=question.bound(leaked, found[worst].pair),
         guarantee=question.bound(sound),
-        claimed_lower=question.bound(claimed_low),
-        verdict=_verdict(claimed_high, leaked, sound, claimed_low),
-        notes=tuple(notes),
+        claimed_lower=question.bound(claimed[0]),
+        verdict=decide(claim, leaked, sound),
+        notes=(*_notes(mechanism, adjacency), *unjudged, *reasons),
+        pair=list(pairs)[worst],
+        neighbours=tuple(
+            Neighbour(which, one.dataset_size, question.bound(f.leaked, f.pair), question.bound(f.sound))
+            for (which, one), f in zip(pairs.items(), found, strict=True)
+        ),
         asked_delta=delta is not None,
     )
 
 
-def _verdict(claim: float, leaked: float, sound: float | None, claim_low: float) -> str:
-    if leaked > claim * (1.0 + 1e-9):
-        return "violated"
-    # the claim and the guarantee of SGM itself are the same number, computed twice
-    if sound is not None and sound <= claim + 2.0 * abs(claim - claim_low) + 1e-9 * claim:
-        return "holds"
-    return "undetermined"
+def _worst_of(bounds: list[float | None]) -> float | None:
+    """The largest; unknown if one of them is."""
+    known = [bound for bound in bounds if bound is not None]
+    return max(known) if len(known) == len(bounds) else None
+
+
+def _pairs(
+    mechanism: Mechanism, adjacency: Adjacency, asked: Pair | str | None
+) -> tuple[dict[Pair, Mechanism], tuple[str, ...]]:
+    """The mechanism on each pair of neighbours, by the size of the smaller dataset, and what must be said of one left out."""
+    try:
+        wanted = None if asked is None else Pair(asked)
+    except ValueError:
+        raise InvalidInput("pair", asked, "smaller or larger", "leave it out for the worse of the two") from None
+    size = mechanism.dataset_size
+    if isinstance(mechanism, SGM) or size is None or adjacency is not Adjacency.ADD_REMOVE:
+        # the noisy sum does not know N, and neighbours of one size have no other
+        return {wanted or Pair.LARGER: mechanism}, ()
+    least = 0 if isinstance(mechanism, ASGM | FEASGM) else 1
+    if size - 1 < least:
+        if wanted is Pair.SMALLER:
+            raise Undefined("pair", "smaller", f"larger at dataset_size={size}", "no record can be taken away")
+        note = f"only a record added to the {size} is judged: without one of them there is nothing to divide by"
+        return {Pair.LARGER: mechanism}, (note,) if wanted is None and size == 1 else ()
+    both: dict[Pair, Mechanism] = {Pair.LARGER: mechanism, Pair.SMALLER: replace(mechanism, dataset_size=size - 1)}
+    return (both if wanted is None else {wanted: both[wanted]}), ()
+
+
+@final
+@dataclass(frozen=True)
+class _Found:
+    """What is known of one pair of neighbours; `is_the_claim`: it is the noisy sum at the rate that was told."""
+
+    leaked: float
+    pair: str
+    sound: float | None
+    reason: str = ""
+    is_the_claim: bool = False
+
+
+def _on_pair(
+    mechanism: Mechanism,
+    steps: int,
+    question: _Question,
+    told: float,
+    claimed: tuple[float, float],
+    adjacency: Adjacency,
+) -> _Found:
+    if adjacency is Adjacency.REPLACE_ONE:
+        # one record removed, another added: two links of the noisy sum
+        exchanged, rounds = replaced_rounds(mechanism, steps)
+        link = claimed_rounds(mechanism, steps)
+        sound = question.worst(Chain(link.inverse(), link), Side.ABOVE)
+        return _Found(question.worst(rounds, Side.BELOW), exchanged.description, *_finite(sound))
+    if not isinstance(mechanism, ASGM) and is_sum(mechanism):
+        # all-zero D against the same with one C*u attains the curve of the noisy sum: one number, three names
+        same = new_record_rate(mechanism) == told
+        low, high = claimed if same else question.interval(noisy_sum_rounds(mechanism, steps))
+        return _Found(low, explicit_pairs(mechanism)[0].description, *_finite(high), is_the_claim=same)
+    leaked, pair = _leakage(mechanism, steps, question)
+    try:
+        sound = _guarantee(mechanism, steps, question, reverse=False)
+        sound = max(sound, _guarantee(mechanism, steps, question, reverse=True, enough=sound))
+    except Undefined as reason:
+        return _Found(leaked, pair, None, f"no guarantee: {reason}")
+    return _Found(leaked, pair, *_finite(sound))
+
+
+def _finite(sound: float) -> tuple[float | None, str]:
+    return (sound, "") if math.isfinite(sound) else (None, "no finite guarantee: " + _UNKNOWN)
 
 
 def _question(delta: float | None, epsilon: float | None) -> _Question:
@@ -211,7 +316,7 @@ def _guarantee(
 # --- words -------------------------------------------------------------------------------------------------------------
 
 
-def _notes(mechanism: Mechanism, adjacency: Adjacency, steps: int) -> list[str]:
+def _notes(mechanism: Mechanism, adjacency: Adjacency) -> list[str]:
     notes = []
     match adjacency:
         case Adjacency.ADD_REMOVE:
@@ -246,37 +351,57 @@ def nearest_step(mechanism: FEASGM) -> int | None:
 
 
 def telling_size(mechanism: Mechanism) -> int | None:
-    """Another N that says more than this one: for FEASGM where the floor stays, for the loader always."""
+    """Another N that says more than this one: for FEASGM where the floor stays on both sides."""
     match mechanism:
-        case FEASGM() if mechanism.floors[0] == mechanism.floors[1]:
+        case FEASGM() if len(set(_floors(mechanism))) == 1:
             return nearest_step(mechanism)
-        case OpacusLoader() if mechanism.dataset_size - 1 >= mechanism.batch_size:
-            return mechanism.dataset_size - 1
         case _:
             return None
 
 
+def moving_pair(mechanism: Mechanism) -> Mechanism:
+    """The mechanism on the pair of neighbours whose denominator or rate moves; with one record more where both do or none."""
+    if not isinstance(mechanism, FEASGM | OpacusLoader) or mechanism.dataset_size < 2:
+        return mechanism
+    fewer = replace(mechanism, dataset_size=mechanism.dataset_size - 1)
+    moves, moves_fewer = (isinstance(one, OpacusLoader) and one.rate_moves for one in (mechanism, fewer))
+    worse = moves_fewer > moves or (moves_fewer == moves and is_sum(mechanism) and not is_sum(fewer))
+    return fewer if worse else mechanism
+
+
+def _floors(mechanism: FEASGM) -> tuple[int, ...]:
+    """What datasets of N - 1, N and N + 1 records are divided by."""
+    sizes = range(max(mechanism.dataset_size - 1, 0), mechanism.dataset_size + 2)
+    return tuple(max(math.floor(size * mechanism.rate), 1) for size in sizes)
+
+
 def _floor_notes(mechanism: FEASGM) -> list[str]:
-    before, after = mechanism.floors
+    size, (before, after) = mechanism.dataset_size, mechanism.floors
     if after > before:
         return [f"floor(N*q) steps from {before} to {after} when one record is added"]
-    return [f"floor(N*q) = {before} with and without one more record: at this N the mechanism is SGM"]
+    fewer = math.floor((size - 1) * mechanism.rate)
+    if 1 <= fewer < before:
+        return [f"floor(N*q) steps from {before} to {fewer} when one record is removed"]
+    return [f"floor(N*q) = {before} with one record more or less: at this N the mechanism is SGM"]
 
 
 def _loader_notes(mechanism: OpacusLoader) -> list[str]:
-    before, after = mechanism.run(mechanism.dataset_size), mechanism.run(mechanism.dataset_size + 1)
+    size = mechanism.dataset_size
+    sizes = range(max(size - 1, 1), size + 2)
+    runs = {one: mechanism.run(one) for one in sizes}
+    before = runs[size]
     notes = [
-        f"Opacus on {mechanism.dataset_size} records: sample rate 1/{before.loader_length}, "
-        f"divides by {before.expected_batch_size}; on {mechanism.dataset_size + 1}: "
-        f"1/{after.loader_length}, divides by {after.expected_batch_size}"
+        "Opacus samples and divides: "
+        + "; ".join(f"{one} records, 1/{runs[one].loader_length} and {runs[one].expected_batch_size}" for one in sizes)
     ]
     if before.accountant_rate != before.sample_rate:
         notes.append(
             f"the sampler's rate is 1/{before.loader_length} but the accountant is told 1/{before.steps_per_epoch}"
         )
-    if mechanism.rate_moves:
+    steps = list(dict.fromkeys(run.steps_per_epoch for run in runs.values()))
+    if len(steps) > 1:
         notes.append(
-            f"an epoch has {before.steps_per_epoch} steps on D and {after.steps_per_epoch} on D': "
+            f"an epoch has {' or '.join(map(str, steps))} steps, depending on one record: "
             "counting epochs leaks the size by itself"
         )
     return notes

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any, final
 
@@ -68,13 +68,17 @@ def calibrate(
         return Calibration(None, target_epsilon, quietest, _out_of_reach(target_epsilon, quietest))
 
     @cache
-    def epsilon(log2_noise: float, *, reverse: bool) -> float:
-        return guaranteed_epsilon(build(2.0**log2_noise), steps=steps, delta=delta, reverse=reverse)
+    def epsilon(log2_noise: float, *, size: int | None, reverse: bool) -> float:
+        mechanism = build(2.0**log2_noise)
+        mechanism = mechanism if size is None else replace(mechanism, dataset_size=size)
+        return guaranteed_epsilon(mechanism, steps=steps, delta=delta, reverse=reverse)
 
-    # the direction that is the worse one at the first noise nearly always is at the last; if not, the check finds out
-    worse = epsilon(0.0, reverse=True) > epsilon(0.0, reverse=False)
-    for reverse in (worse, not worse):
-        noise = 2.0 ** _crossing(partial(epsilon, reverse=reverse), target_epsilon)
+    # the pair and the direction that are worst at the first noise nearly always are at the last; if not, the check finds out
+    ways = [
+        partial(epsilon, size=one.smaller, reverse=reverse) for one in quietest.neighbours for reverse in (False, True)
+    ]
+    for way in sorted(ways, key=lambda way: -way(0.0)):
+        noise = 2.0 ** _crossing(way, target_epsilon)
         for _ in range(_TRIES):
             # the root is two-sided; the noise that is handed out has been checked itself
             noise *= 1.0 + _TOLERANCE / 4

@@ -5,7 +5,10 @@ With K the cumulant generating function of the summed loss l (module `cumulants`
     P[l > t] = 1/(2 pi i) \int e^{K(theta) - theta t} dtheta / theta            (theta0 > 0; for theta0 < 0: -P[l <= t]),
     Q[l > t] = 1/(2 pi i) \int e^{K(theta) - (theta-1) t} dtheta / (theta - 1)  (theta0 > 1; for theta0 < 1: -Q[l <= t]).
 
-theta0 is the saddle point K'(theta0) = t. Along theta0 + i tau the integrand is a bell, exp(-V tau^2 / 2) near its middle with
+P and Q are the measures of `Cumulants.log_masses`, so the other tail is the complement to e^K(0) or e^K(1), and these are the
+residues at the poles. theta0 is the saddle point K'(theta0) = t.
+
+Along theta0 + i tau the integrand is a bell, exp(-V tau^2 / 2) near its middle with
 V = K''(theta0); the midpoint rule on it converges geometrically, and a pole nearer than the rule can see is put back by its
 residue, as in `numerics.chi_square`. The cost does not depend on the number of rounds, of records, or of dimensions.
 
@@ -23,7 +26,7 @@ from typing import final
 import numpy as np
 
 from noisymean.cumulants import Cumulants, Line, Moments, SlowDecay
-from noisymean.numerics.logs import Array, log1mexp
+from noisymean.numerics.logs import Array, log_difference
 from noisymean.tradeoff import Tails, TradeOff
 
 # Steps of the rule, in deviations of the tilted loss; refined until two agree. The geometric convergence squares the error.
@@ -46,10 +49,11 @@ _ERROR_OF_A_ROUND = 1e-15
 @final
 @dataclass(frozen=True, eq=False)
 class Composed(TradeOff):
-    """T(P, Q) of the summed loss whose cumulant generating function is `cumulants`."""
+    """T(P, Q) of the summed loss whose cumulant generating function is `cumulants`; `infinite` is the Q-mass beyond them."""
 
     cumulants: Cumulants
     left_out: float = 0.0
+    infinite: float = 0.0
 
     @property
     def slack(self) -> float:
@@ -96,6 +100,8 @@ class Composed(TradeOff):
         for start in range(0, flat.size, _BLOCK):
             block = slice(start, start + _BLOCK)
             sides[:, block] = _tails(self.cumulants, flat[block])
+        if self.infinite > 0.0:
+            sides[2] = np.logaddexp(sides[2], math.log(self.infinite))
         return Tails(*sides.reshape((4, *t.shape)))
 
 
@@ -112,7 +118,7 @@ def _tails(cumulants: Cumulants, t: Array) -> Array:
             break
     else:
         raise SlowDecay
-    other = log1mexp(np.minimum(fine, 0.0))
+    other = log_difference(np.asarray(cumulants.log_masses)[:, None], fine)
     positive = theta - np.array(_POLES)[:, None] > 0.0
     above, below = np.where(positive, fine, other), np.where(positive, other, fine)
     return np.stack([above[0], below[0], above[1], below[1]])
@@ -181,7 +187,8 @@ def _small_tails(
         total = sums[row] * np.where(theta > pole, 1.0, -1.0) * step / np.pi
         turns = 2.0 * np.pi * distance / step
         enclosed = np.abs(at_poles[row] - t) * step < 2.0 * np.pi
-        residue = np.exp(np.where(enclosed, -(turns + log_peak), -np.inf)) / (1.0 + np.exp(-turns))
+        gap = cumulants.log_masses[row] - log_peak
+        residue = np.exp(np.where(enclosed, gap - turns, -np.inf)) / (1.0 + np.exp(-turns))
         with np.errstate(invalid="ignore", divide="ignore"):
             value = log_peak + np.log(total + residue)
         # Chernoff's bound where the tail is too small to matter

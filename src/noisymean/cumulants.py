@@ -1,7 +1,11 @@
 r"""Cumulant generating functions of privacy losses: what adds up over rounds.
 
 For a round with loss l = log dQ/dP let K(theta) = log E_P[e^(theta l)] = log of the integral of p^(1-theta) q^theta.
-Always K(0) = K(1) = 0. Rounds are independent given the pair of datasets, so T rounds have T K, different rounds the sum.
+Rounds are independent given the pair of datasets, so T rounds have T K, different rounds the sum.
+
+K(0) and K(1) are the logarithms of the masses that P and Q have where the loss is finite. They are 0 for two probability laws,
+but not always: a batch of all N + 1 records is possible under Q only, and a bound may be a pair of measures that are no longer
+laws (P rounded up, Q rounded down). So every K states them, `log_masses`, and whoever takes a complement takes it to them.
 
 The contour integral of `composition` needs K at a real tilt theta and, along the line theta + i tau, only what is left
 after its value and slope are taken out,
@@ -81,6 +85,11 @@ class Cumulants(ABC):
         return -np.inf, np.inf
 
     @property
+    def log_masses(self) -> tuple[float, float]:
+        """K(0) and K(1): how much of P and of Q the finite losses carry."""
+        return 0.0, 0.0
+
+    @property
     def rounds(self) -> int:
         """How many roundings K is a sum of."""
         return 1
@@ -102,6 +111,11 @@ class Outcomes(Cumulants):
             return self.log_mass
         with np.errstate(divide="ignore"):
             return np.log(self.mass)
+
+    @cached_property
+    def log_masses(self) -> tuple[float, float]:
+        value, _ = self._tilted(np.array([0.0, 1.0]))
+        return float(value[0]), float(value[1])
 
     def _tilted(self, theta: Array) -> tuple[Array, Array]:
         exponent = self._log_mass + theta[..., None] * self.losses
@@ -145,23 +159,35 @@ class Outcomes(Cumulants):
 class LineCumulants(Cumulants):
     """A loss that is a smooth function of one number x under P: K by the trapezoidal rule over x.
 
-    `log_density` is that of x under P, `loss` is l(x) (a leading axis, if any, is a revealed index), both
-    analytic in a strip of half-width `strip` around the real line,
-    where |l'| <= `slope`. Shifting the path by i d multiplies e^(i tau l) by at most e^(tau slope d), so the rule of step h
-    has error e^(-d (2 pi/h - tau slope)); h is chosen for e^-40. The window follows the tilt.
+    `log_density` is that of x under P, `loss` is l(x); a leading axis, if any, is a revealed index. Both are logarithms of sums
+    of exponentials beside a parabola,
+
+        log p = -x^2/2 + log sum_i a_i e^(u_i x) + const,
+        l = -(bend/2) x^2 + log sum_i b_i e^(v_i x) - log sum_i a_i e^(u_i x) + const,
+
+    positive weights, the u_i within `base_spread` of each other and the v_i within `spread`. docs/numerics.md, "The rule over
+    the line", proves from that how fast the rule converges, and the step is chosen for an error of e^-40. The window follows the
+    tilt.
     """
 
     log_density: Callable[[Array], Array]
     loss: Callable[[Array], Array]
     centre: float
     width: float
-    strip: float
-    slope: float
+    spread: float
+    base_spread: float = 0.0
+    bend: float = 0.0
     tilts: tuple[float, float] = (-np.inf, np.inf)
+    # K(1) where Q has mass at an infinite loss
+    log_finite: float = 0.0
 
     @property
     def domain(self) -> tuple[float, float]:
         return self.tilts
+
+    @property
+    def log_masses(self) -> tuple[float, float]:
+        return 0.0, self.log_finite
 
     def _nodes(self, theta: Array, tau_most: float) -> Outcomes:
         # tilts and steps are rounded outward to powers of two, so that neighbouring calls share their nodes
@@ -170,19 +196,43 @@ class LineCumulants(Cumulants):
             max(low, 0.5 * (self.tilts[0] + float(np.min(theta)))),
             min(high, 0.5 * (self.tilts[1] + float(np.max(theta)))),
         )
-        frequency = tau_most * self.slope + _DECAY / self.strip
+        ends = self._both_windows(low, high)
+        frequency = self._frequency(low, high, tau_most, max(abs(ends[0]), abs(ends[1])))
         key = (low, high, 2.0 ** (0.5 * np.ceil(2.0 * np.log2(frequency))))
         if key not in self._cache:
-            ends = np.array([self._window(low), self._window(high)])
-            first, last = float(ends[:, 0].min()), float(ends[:, 1].max())
-            wanted = (last - first) * key[2] / (2.0 * np.pi)
+            wanted = (ends[1] - ends[0]) * key[2] / (2.0 * np.pi)
             if not wanted < _MOST_NODES:
                 raise SlowDecay
             count = max(16, math.ceil(wanted))
-            x, step = np.linspace(first, last, count + 1, retstep=True)
+            x, step = np.linspace(*ends, count + 1, retstep=True)
             log_mass = np.ravel(math.log(step) + self.log_density(x))
             self._cache[key] = Outcomes(np.ravel(self.loss(x)), np.exp(log_mass), log_mass)
         return self._cache[key]
+
+    def _frequency(self, low: float, high: float, tau: float, farthest: float) -> float:
+        """2 pi over the widest step whose error is e^-_DECAY for tilts from `low` to `high`, |x| <= `farthest`.
+
+        On the line x + ib the parabola grows by e^((1 + bend theta) b^2/2); a sum of exponentials keeps at least cos(spread b/2)
+        of its size, which matters where its exponent is negative, and turns by at most spread b, the parabola of the loss by
+        bend |x| b, both of which tau multiplies.
+        """
+        widest = max(self.spread, self.base_spread)
+        stiff = 1.0 + max(self.bend * low, self.bend * high)
+        b = min(2.0 / math.sqrt(stiff), 0.5 * math.pi / max(widest, 1e-300))
+        growth = 0.5 * stiff * b * b
+        for spread, power in ((self.spread, max(-low, 0.0)), (self.base_spread, max(high - 1.0, 0.0))):
+            growth -= power * math.log(math.cos(0.5 * spread * b))
+        return (_DECAY + growth) / b + tau * (self.spread + self.base_spread + abs(self.bend) * farthest)
+
+    def _both_windows(self, low: float, high: float) -> tuple[float, float]:
+        if (low, high) not in self._windows:
+            ends = np.array([self._window(low), self._window(high)])
+            self._windows[low, high] = float(ends[:, 0].min()), float(ends[:, 1].max())
+        return self._windows[low, high]
+
+    @cached_property
+    def _windows(self) -> dict[tuple[float, float], tuple[float, float]]:
+        return {}
 
     @cached_property
     def _cache(self) -> dict[tuple[float, float, float], Outcomes]:
@@ -193,7 +243,7 @@ class LineCumulants(Cumulants):
 
         A tilt moves mass by up to |theta| slope, possibly into a second bump there, so that far is always looked at.
         """
-        reach = 12.0 + 1.2 * abs(theta) * self.slope / self.width
+        reach = 12.0 + 1.2 * abs(theta) * (self.spread + self.base_spread) / self.width
         while True:
             x = self.centre + self.width * np.linspace(-reach, reach, 1 + 2 * int(min(4.0 * reach, _MOST_SCOUTS)))
             exponent = np.atleast_2d(self.log_density(x) + theta * self.loss(x)).max(axis=0)
@@ -309,6 +359,11 @@ class Sum(Cumulants):
     @property
     def rounds(self) -> int:
         return sum(count * part.rounds for count, part in self.parts)
+
+    @property
+    def log_masses(self) -> tuple[float, float]:
+        each = [(count, part.log_masses) for count, part in self.parts]
+        return sum(count * masses[0] for count, masses in each), sum(count * masses[1] for count, masses in each)
 
     @property
     def domain(self) -> tuple[float, float]:

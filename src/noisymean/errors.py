@@ -4,6 +4,8 @@ NoisymeanError
 |- InvalidInput        a value outside its range; also a ValueError            (exit code 2)
 |  `- Undefined        a legal value for which the quantity does not exist
 `- MissingDependency   an optional package is not installed; also an ImportError
+
+Contradiction is no complaint about the input: two of our own numbers cannot both be right             (exit code 70)
 """
 
 from __future__ import annotations
@@ -38,6 +40,13 @@ class InvalidInput(_Portable, ValueError):
 
 class Undefined(InvalidInput):
     """The input is legal but the quantity asked for does not exist there."""
+
+
+class Contradiction(ArithmeticError):
+    """A fault of ours that was noticed before its numbers were shown."""
+
+    def __init__(self, found: str, where: object) -> None:
+        super().__init__(f"{found} for {where}: one of them is wrong, so neither is shown; please report this setting")
 
 
 class MissingDependency(_Portable, ImportError):

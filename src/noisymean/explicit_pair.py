@@ -21,22 +21,26 @@ from typing import final
 
 import numpy as np
 from scipy.interpolate import CubicSpline
-from scipy.special import chdtr, chdtrc, gammainc, gammaincc, gammaln, ndtr, ndtri, ndtri_exp
+from scipy.special import gammainc, gammaincc, gammaln, ndtr, ndtri, ndtri_exp
 
+from noisymean.cells import Cells, Ends, line_masses, ring_masses
 from noisymean.gaussian_pair import gaussian_pair
 from noisymean.mechanisms import ASGM, Expected, Mechanism, OpacusLoader, denominators, new_record_rate
 from noisymean.numerics import binomial
-from noisymean.numerics.chi_square import log_tails, saddle
 from noisymean.numerics.inversion import solve_decreasing
 from noisymean.numerics.logs import Array
 from noisymean.tradeoff import FiniteOutcomes, Tails, TradeOff
 
-# Pairs whose batch means spread over more sizes than this are left out: the spread itself hides the new record.
-_MOST_SIZES = 4096
+# Pairs whose batch means spread over more sizes than this are left out, in one round and in many: the spread itself hides the
+# new record.
+_MOST_SIZES, _MOST_SIZES_COMPOSED = 4096, 64
+# Mass of batch sizes that one round of that many leaves out.
+_MISSED = 1e-40
 # With more distinct scales than this the attacker on ASGM looks at x1 only: rho says little about one record in so many.
 _MOST_SCALES = 64
 _MOST_NODES = 512
 _CELLS = 384
+_MOST_LINE_CELLS = 4096
 # (nodes x thresholds) evaluated at once
 _WORK = 1 << 18
 _TABLE = 1201
@@ -48,9 +52,8 @@ _MANY_DIMENSIONS = 64
 _END = 90.0
 # Thresholds from which on e^-|t| nears the least double, up to where a double can tell e^t P from Q, and the ulps of t lost.
 _HIGH, _FARTHEST, _ULPS = 600.0, 1e14, 4e-15
-# A cell that rounding has emptied is still possible.
-_NEVER = 1e-300
-_LARGE_DOF = 10_000
+# What the trapezoidal rule over x1 is charged with (measured: docs/numerics.md).
+_TRAPEZOIDAL = 1e-9
 # Beyond this many deviations a Gaussian has less than 1e-17 left.
 _REACH = 8.6
 
@@ -81,12 +84,15 @@ class LineMixture:
         top = terms.max(axis=1)
         return np.asarray(top + np.log(np.exp(terms - top[:, None]).sum(axis=1)) - 0.9189385332046727)
 
-    def cell_masses(self, edges: Array) -> Array:
-        """Mass of each component in each cell of the line, components first; edges run from -inf to inf."""
-        z = (edges - self.means[:, None]) / self.scales[:, None]
-        # difference of the tail that is small, so that far cells keep their digits
-        middle = 0.5 * (z[:, 1:] + z[:, :-1])
-        return np.asarray(np.where(middle > 0.0, ndtr(-z[:, :-1]) - ndtr(-z[:, 1:]), ndtr(z[:, 1:]) - ndtr(z[:, :-1])))
+    def line_masses(self, edges: Array) -> Ends:
+        """Mass of each component in each cell of the line, its weight included."""
+        masses = line_masses(edges, self.means, self.scales)
+        return Ends(masses.low * self.weights[:, None], masses.high * self.weights[:, None])
+
+    def cell_masses(self, edges: Array) -> Ends:
+        """Mass of each cell of the line."""
+        masses = self.line_masses(edges)
+        return Ends(masses.low.sum(axis=0), masses.high.sum(axis=0))
 
     def sample(self, generator: np.random.Generator, dimension: int, size: int) -> Array:
         """`size` outputs of the round, u being the first axis."""
@@ -111,6 +117,8 @@ class ExplicitPair:
     line_only: bool = False
     # mass of batch sizes that are not among the components
     left_out: float = 0.0
+    # batches of too many sizes for a sum over rounds
+    once: bool = False
 
     @cached_property
     def curve(self) -> TradeOff:
@@ -125,10 +133,33 @@ class ExplicitPair:
                 # the other way round, in units of the noise of D'
                 unit = float(q_scale[0])
                 return _product_curve(
-                    self.dimension, self.q.in_units(unit), self.p.in_units(unit), -log_scale
+                    self.dimension,
+                    self.q.in_units(unit),
+                    self.p.in_units(unit),
+                    -log_scale,
+                    self.left_out,
+                    backward=True,
                 ).inverse()
-            return _product_curve(self.dimension, self.p, self.q, log_scale)
-        return _cell_curve(1 if self.line_only else self.dimension, self.p, self.q, self.left_out)
+            return _product_curve(self.dimension, self.p, self.q, log_scale, self.left_out)
+        return self.cells.told(backward=False)
+
+    @cached_property
+    def cells(self) -> Cells:
+        """What an attacker sees who is told the cell of (x1, rho), or of x1, only."""
+        levels = np.linspace(-_REACH, _REACH, _CELLS - 1)
+        edges = np.concatenate([[-np.inf], _mixture_quantiles(levels, self.p, self.q), [np.inf]])
+        if self.line_only or self.dimension == 1:
+            return Cells(self.p.cell_masses(edges), self.q.cell_masses(edges), self.left_out)
+        across = self.dimension - 1
+        radii = _radius_quantiles(levels, across, np.concatenate([self.p.scales, self.q.scales]))
+        p, q = (
+            mixture.line_masses(edges).times(ring_masses(radii, across, mixture.scales)) for mixture in (self.p, self.q)
+        )
+        return Cells(p, q, self.left_out)
+
+    def line_cells(self) -> Cells:
+        """What the line alone tells, in cells: for rounds whose loss across is known in closed form."""
+        return _line_cells(self.p, self.q, _MOST_LINE_CELLS, self.left_out)
 
     def sample(self, generator: np.random.Generator, size: int, *, extra_record: bool) -> Array:
         """`size` outputs on D', or on D; in units of the noise of D (ASGM: of sigma*C)."""
@@ -152,7 +183,9 @@ def _expected_pairs(mechanism: Expected) -> list[ExplicitPair]:
     q = new_record_rate(mechanism)
     pairs = []
 
-    def add(shared: int, new: float, sizes: Array, weights: Array) -> None:
+    def add(
+        shared: int, new: float, sizes: Array, weights: Array, left_out: float = 0.0, *, once: bool = False
+    ) -> None:
         # the origin is the middle of D's means, so that s * size and size never cancel
         middle = shared * float(sizes[np.argmax(weights)])
         p_means = shared * sizes - middle
@@ -161,7 +194,9 @@ def _expected_pairs(mechanism: Expected) -> list[ExplicitPair]:
         q_weights = np.concatenate([(1.0 - q) * weights, q * weights])
         p = LineMixture(weights, p_means / sigma, np.ones_like(p_means)).present()
         q_mix = LineMixture(q_weights, q_means / sigma, np.full_like(q_means, scale)).present()
-        pairs.append(ExplicitPair(_describe(shared, new), dimension, p, q_mix, log_scale=log_scale))
+        pairs.append(
+            ExplicitPair(_describe(shared, new), dimension, p, q_mix, log_scale=log_scale, left_out=left_out, once=once)
+        )
 
     same = before == after
     for new in (1.0,) if same else (1.0, 0.75, 0.5, 0.25):
@@ -169,10 +204,11 @@ def _expected_pairs(mechanism: Expected) -> list[ExplicitPair]:
     moves = isinstance(mechanism, OpacusLoader) and mechanism.rate_moves
     if not same and not moves and mechanism.dataset_size is not None:
         first, last = binomial.effective_range(mechanism.dataset_size, q)
+        many = last - first >= _MOST_SIZES_COMPOSED
         if last - first < _MOST_SIZES:
-            nodes = binomial.enumerated(mechanism.dataset_size, q)
+            nodes = binomial.enumerated(mechanism.dataset_size, q, _MISSED if many else binomial.NEVER_MISSED)
             for new in (-1.0, -0.5, 1.0):
-                add(1, new, nodes.sizes, nodes.weights)
+                add(1, new, nodes.sizes, nodes.weights, nodes.slack, once=many)
     return pairs
 
 
@@ -180,12 +216,8 @@ def _asgm_pairs(mechanism: ASGM) -> list[ExplicitPair]:
     q, sigma, count = mechanism.q, mechanism.noise_multiplier, mechanism.dataset_size
     first, last = binomial.effective_range(count, q)
     line_only = last - first >= _MOST_SCALES
-    if line_only:
-        # cells of x1 are smooth in the size: over one deviation of it a threshold z moves by (z + 2/sigma) deviation / size
-        spread = binomial.deviation(count, q) / binomial.small_size(count, q)
-        nodes = binomial.nodes(count, q, roughness=(4.0 + 2.0 / sigma) * spread)
-    else:
-        nodes = binomial.enumerated(count, q)
+    # a threshold lies within _REACH + 2/sigma deviations of a mean, all of them proportional to 1/size
+    nodes = binomial.lattice(count, q, steepness=(_REACH + 2.0 / sigma) / max(count * q, 1.0))
     sizes, weights = nodes.sizes, nodes.weights
     divisor, divisor_with = np.maximum(sizes, 1.0), sizes + 1.0
     # every batch is the whole dataset: one scale on each side, and their ratio must not be rounded to an ulp of 1
@@ -216,17 +248,22 @@ def _asgm_pairs(mechanism: ASGM) -> list[ExplicitPair]:
 @final
 @dataclass(frozen=True, eq=False)
 class LossOnLine(TradeOff):
-    """Loss l1 with finitely many values, plus the independent loss of `across`: tails are a weighted sum of shifted tails."""
+    """Loss l1 with finitely many values, plus the independent loss of `across`: tails are a weighted sum of shifted tails.
+
+    `left_out` is mass that l1 does not account for, under P or Q: it is added to both errors of every test, whatever e^t makes
+    of it. `rule_error` is that of a trapezoidal rule over nodes, as a share of min(1, e^t).
+    """
 
     losses: Array
     p: Array
     q: Array
     across: TabulatedPair
+    left_out: float = 0.0
+    rule_error: float = 0.0
 
     @property
     def slack(self) -> float:
-        # the trapezoidal rule over nodes
-        return 1e-9
+        return self.rule_error
 
     @property
     def relative_error(self) -> float:
@@ -245,6 +282,8 @@ class LossOnLine(TradeOff):
         with np.errstate(divide="ignore"):
             logs = np.minimum(np.log(sides), 0.0)
         self._keep_what_underflows(flat, logs)
+        if self.left_out > 0.0:
+            logs[[0, 3]] = np.logaddexp(logs[[0, 3]], math.log(self.left_out))
         return Tails(*logs.reshape((4, *t.shape)))
 
     def _keep_what_underflows(self, t: Array, logs: Array) -> None:
@@ -350,7 +389,8 @@ class TabulatedPair(TradeOff):
 
 
 @lru_cache(maxsize=64)
-def _tabulated(dof: int, log_scale: float) -> TabulatedPair:
+def tabulated(dof: int, log_scale: float) -> TabulatedPair:
+    """The table of one pair, made once."""
     return TabulatedPair(dof, log_scale)
 
 
@@ -362,22 +402,29 @@ def _ends(curve: TradeOff) -> Array:
     return np.stack([under_p, under_q])
 
 
-def _product_curve(dimension: int, p: LineMixture, q: LineMixture, log_scale: float) -> TradeOff:
-    """T when x1 and rho are independent: the line's loss by nodes, the rest in closed form."""
-    low = min(float(np.min(m.means - _REACH * m.scales)) for m in (p, q))
-    high = max(float(np.max(m.means + _REACH * m.scales)) for m in (p, q))
+def _product_curve(
+    dimension: int, p: LineMixture, q: LineMixture, log_scale: float, left_out: float, *, backward: bool = False
+) -> TradeOff:
+    """T when x1 and rho are independent: the line's loss by nodes, the rest in closed form; `backward` for use by its inverse."""
+    low, high = _line_ends(p, q)
     spread = abs(np.expm1(-2.0 * log_scale)) * np.sqrt(0.5 * (dimension - 1))
     nodes = (high - low) / _smooth_step(p, q, low, high, spread)
     if nodes > _WORTHLESS * _MOST_NODES:
         # the loss across is narrower than a thousandth of the line's: the attacker may as well not look
-        return _outcomes(*_line_cells(p, q, low, high, 8 * _MOST_NODES), 0.0)
-    across = _tabulated(dimension - 1, log_scale)
+        return _line_cells(p, q, 8 * _MOST_NODES, left_out).told(backward=backward)
+    across = tabulated(dimension - 1, log_scale)
     if dimension <= _MANY_DIMENSIONS or nodes > _MOST_NODES:
-        p_mass, q_mass = _line_cells(p, q, low, high, _MOST_NODES)
-        return LossOnLine(np.log(q_mass / p_mass), p_mass, q_mass, across)
+        return loss_in_cells(_line_cells(p, q, _MOST_NODES, left_out).told(backward=backward), across)
     x, step = np.linspace(low, high, 1 + math.ceil(nodes), retstep=True)
     log_p, log_q = p.log_density(x), q.log_density(x)
-    return LossOnLine(log_q - log_p, step * np.exp(log_p), step * np.exp(log_q), across)
+    return LossOnLine(log_q - log_p, step * np.exp(log_p), step * np.exp(log_q), across, left_out, _TRAPEZOIDAL)
+
+
+def loss_in_cells(line: FiniteOutcomes, across: TabulatedPair) -> LossOnLine:
+    """The attacker is told the cell of x1, and rho. A cell that one of the measures does not have adds nothing to delta."""
+    seen = (line.p > 0.0) & (line.q > 0.0)
+    p, q = line.p[seen], line.q[seen]
+    return LossOnLine(np.log(q) - np.log(p), p, q, across, line.missing)
 
 
 def _smooth_step(p: LineMixture, q: LineMixture, low: float, high: float, spread: float) -> float:
@@ -394,32 +441,16 @@ def _smooth_step(p: LineMixture, q: LineMixture, low: float, high: float, spread
     return 0.5 / float(np.hypot(1.0 / scale, slope / max(spread, 1e-300)))
 
 
-def _line_cells(p: LineMixture, q: LineMixture, low: float, high: float, count: int) -> tuple[Array, Array]:
-    """P and Q of the cell that x1 falls in."""
-    edges = np.concatenate([[-np.inf], np.linspace(low, high, count - 1), [np.inf]])
-    p_mass, q_mass = p.weights @ p.cell_masses(edges), q.weights @ q.cell_masses(edges)
-    return np.maximum(p_mass, _NEVER), np.maximum(q_mass, _NEVER)
+def _line_ends(p: LineMixture, q: LineMixture) -> tuple[float, float]:
+    """Where x1 lies, but for 1e-17 of either law."""
+    low = min(float(np.min(m.means - _REACH * m.scales)) for m in (p, q))
+    return low, max(float(np.max(m.means + _REACH * m.scales)) for m in (p, q))
 
 
-def _cell_curve(dimension: int, p: LineMixture, q: LineMixture, left_out: float) -> TradeOff:
-    """T of the cell of the (x1, rho) plane, for mixtures of several scales."""
-    levels = np.linspace(-_REACH, _REACH, _CELLS - 1)
-    edges = np.concatenate([[-np.inf], _mixture_quantiles(levels, p, q), [np.inf]])
-    p_cells, q_cells = p.cell_masses(edges), q.cell_masses(edges)
-    if dimension == 1:
-        return _outcomes(p.weights @ p_cells, q.weights @ q_cells, left_out)
-    radii = _radius_quantiles(levels, dimension - 1, np.concatenate([p.scales, q.scales]))
-    p_rings, q_rings = (_ring_masses(radii, dimension - 1, m.scales) for m in (p, q))
-    return _outcomes(
-        ((p_cells * p.weights[:, None]).T @ p_rings).ravel(),
-        ((q_cells * q.weights[:, None]).T @ q_rings).ravel(),
-        left_out,
-    )
-
-
-def _outcomes(p: Array, q: Array, left_out: float) -> FiniteOutcomes:
-    """Cells as outcomes: each mass is a difference of distribution functions, good to an ulp of 1."""
-    return FiniteOutcomes(np.maximum(p, _NEVER), np.maximum(q, _NEVER), left_out + 2e-16 * p.size)
+def _line_cells(p: LineMixture, q: LineMixture, count: int, left_out: float) -> Cells:
+    """P and Q of the cell that x1 falls in, of equal width."""
+    edges = np.concatenate([[-np.inf], np.linspace(*_line_ends(p, q), count - 1), [np.inf]])
+    return Cells(p.cell_masses(edges), q.cell_masses(edges), left_out)
 
 
 def _mixture_quantiles(levels: Array, p: LineMixture, q: LineMixture) -> Array:
@@ -442,17 +473,3 @@ def _radius_quantiles(levels: Array, dof: int, scales: Array) -> Array:
     unit = dof * np.maximum(1.0 - spread + per_scale * np.sqrt(spread), 1e-3) ** 3
     edges = np.unique(np.square(distinct)[:, None] * unit)
     return edges[:: max(1, edges.size // (2 * _CELLS))]
-
-
-def _ring_masses(edges: Array, dof: int, scales: Array) -> Array:
-    """Mass of each component's rho in each ring."""
-    y = edges / np.square(scales)[:, None]
-    if dof < _LARGE_DOF:
-        below, above = chdtr(dof, y), chdtrc(dof, y)
-    else:
-        # scipy's far tails are a quarter off at 1e8 degrees of freedom
-        tails = log_tails(0.5 * dof, *saddle(0.5 * dof, 0.0, 0.5 * (y - dof)))
-        below, above = np.exp(tails[0][0]), np.exp(tails[0][1])
-    zero, one = np.zeros((scales.size, 1)), np.ones((scales.size, 1))
-    below, above = np.hstack([zero, below, one]), np.hstack([one, above, zero])
-    return np.maximum(np.where(below[:, 1:] < 0.5, np.diff(below, axis=1), -np.diff(above, axis=1)), 0.0)

@@ -15,27 +15,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from noisymean.central_limit import CentralLimit, central_limit
 from noisymean.cumulants import Cumulants, GaussianPairCumulants, LineCumulants, Outcomes, Sum
-from noisymean.explicit_pair import ExplicitPair, LineMixture, LossOnLine, explicit_pairs
+from noisymean.explicit_pair import ExplicitPair, LineMixture, explicit_pairs, loss_in_cells, tabulated
 from noisymean.gaussian_pair import GaussianPairs
-from noisymean.mechanisms import ASGM, Mechanism, denominator_step
+from noisymean.mechanisms import ASGM, Expected, Mechanism, denominator_step
 from noisymean.numerics.logs import Array
-from noisymean.one_round import asgm_given_batch, batch_shift, ceiling, claimed, guarantee, transparent
+from noisymean.one_round import asgm_given_batch, batch_shift, ceiling, claimed, guarantee, noisy_sum, transparent
 from noisymean.rounds import Chain, DeltaCurve, Loss, Rounds
 from noisymean.size_revealed import size_revealed
-from noisymean.tradeoff import FiniteOutcomes, Side, Subsampled, TradeOff
+from noisymean.tradeoff import FiniteOutcomes, Subsampled, TradeOff
 
 _HALF_LOG_TWO_PI = 0.9189385332046727
-# Pairs with hidden batches of more sizes than this are left out over many rounds: their spread hides the new record.
-_MOST_SIZES = 64
-_MOST_OUTCOMES = 2048
+# Outcomes that a sum over many rounds is made of, and how much of the mass lies outside of where they are dense.
+_MOST_OUTCOMES, _SPARSE = 2048, 1e-14
 _FINE_GROUPS, _COARSE_GROUPS = 512, 48
 # Fewer where batch sizes hardly vary: a group is then no wider than this share of the mean size.
 _LEAST_GROUPS, _WIDEST_GROUP = 64, 1e-4
@@ -49,7 +48,12 @@ _LIKELY_FULL = 1e-12
 
 def claimed_rounds(mechanism: Mechanism, steps: int) -> Rounds:
     """T-round SGM at the rate and noise that the user's accountant is told."""
-    return Rounds(((steps, _sgm_loss(mechanism)),))
+    return Rounds(((steps, _sgm_loss(claimed(mechanism), mechanism.noise_multiplier)),))
+
+
+def noisy_sum_rounds(mechanism: Expected, steps: int) -> Rounds:
+    """T-round SGM at the rate at which the new record is really sampled: the truth where the denominator stays."""
+    return Rounds(((steps, _sgm_loss(noisy_sum(mechanism), mechanism.noise_multiplier)),))
 
 
 def leakage_rounds(mechanism: Mechanism, steps: int) -> list[tuple[ExplicitPair, Rounds]]:
@@ -71,8 +75,8 @@ def replaced_rounds(mechanism: Mechanism, steps: int) -> tuple[ExplicitPair, Rou
         lambda x: after.log_density(x) - before.log_density(x),
         0.0,
         1.0 + shift,
-        min(1.0, 0.5 * math.pi / shift),
-        2.0 * shift,
+        spread=shift,
+        base_spread=shift,
     )
     return pair, Rounds(((steps, Loss(lambda: pair.curve, cumulants)),))
 
@@ -84,7 +88,7 @@ def transparent_rounds(mechanism: Mechanism, steps: int) -> Rounds:
         return Rounds(((steps, Loss(lambda: curve, None)),))
     step = denominator_step(mechanism)
     if step is None:
-        return claimed_rounds(mechanism, steps)
+        return noisy_sum_rounds(mechanism, steps)
     return _mixture_rounds(mechanism, partial(transparent, mechanism, step), steps)
 
 
@@ -109,10 +113,8 @@ def ceiling_clt_rounds(mechanism: Mechanism, steps: int) -> CentralLimit | None:
 # --- claimed -----------------------------------------------------------------------------------------------------------
 
 
-def _sgm_loss(mechanism: Mechanism) -> Loss:
-    curve = claimed(mechanism)
-    assert isinstance(curve, Subsampled)
-    return Loss(lambda: curve, sgm_cumulants(curve.rate, mechanism.noise_multiplier))
+def _sgm_loss(curve: Subsampled, noise_multiplier: float) -> Loss:
+    return Loss(lambda: curve, sgm_cumulants(curve.rate, noise_multiplier))
 
 
 def sgm_cumulants(rate: float, noise_multiplier: float) -> Cumulants:
@@ -125,8 +127,7 @@ def sgm_cumulants(rate: float, noise_multiplier: float) -> Cumulants:
     def loss(x: Array) -> Array:
         return np.logaddexp(stay, move + shift * x - 0.5 * shift * shift)
 
-    # 1 - q + q e^(mx - m^2/2) vanishes at Im x = pi/m, the end of the strip
-    return LineCumulants(_log_normal, loss, 0.0, 1.0, min(2.0, 0.9 * math.pi / shift), shift)
+    return LineCumulants(_log_normal, loss, 0.0, 1.0, spread=shift)
 
 
 def _log_normal(x: Array) -> Array:
@@ -137,7 +138,7 @@ def _log_normal(x: Array) -> Array:
 
 
 def _worthwhile_pairs(mechanism: Mechanism) -> list[ExplicitPair]:
-    return [pair for pair in explicit_pairs(mechanism) if pair.line_only or pair.p.means.size <= _MOST_SIZES]
+    return [pair for pair in explicit_pairs(mechanism) if not pair.once]
 
 
 def pair_rounds(pair: ExplicitPair, steps: int) -> Rounds:
@@ -146,32 +147,58 @@ def pair_rounds(pair: ExplicitPair, steps: int) -> Rounds:
         closed = pair.curve
         assert isinstance(closed, GaussianPairs)
         return _closed_rounds(closed, steps)
-    if pair.log_scale is not None and pair.p.means.size == 1 and np.unique(pair.q.scales).size == 1:
+    if pair.log_scale is None:
+        forward, backward = (_in_cells(pair, backward=backward) for backward in (False, True))
+        return Rounds(((steps, replace(forward, mirror=backward)),))
+    if pair.p.means.size == 1:
         return Rounds(((steps, Loss(lambda: pair.curve, _zero_pair_cumulants(pair))),))
-    curve = pair.curve
-    cumulants: Cumulants | None = None
-    if isinstance(curve, LossOnLine):
-        line = Outcomes(curve.losses, curve.p)
-        cumulants = Sum(((1, line), (1, _scale_cumulants(curve.across.dof, curve.across.log_scale))))
-    elif isinstance(curve, FiniteOutcomes):
-        cumulants = _merged(curve)
-        return Rounds(((steps, Loss(lambda: curve, cumulants, curve.slack)),))
-    return Rounds(((steps, Loss(lambda: curve, cumulants)),))
+    if steps == 1:
+        return Rounds(((1, Loss(lambda: pair.curve, None)),))
+    forward, backward = (_in_line_cells(pair, backward=backward) for backward in (False, True))
+    return Rounds(((steps, replace(forward, mirror=backward)),))
 
 
-def _merged(curve: FiniteOutcomes) -> Outcomes:
-    """Outcomes of nearly the same loss told as one: a post-processing that costs nothing to speak of."""
-    seen = (curve.p > 0.0) & (curve.q > 0.0)
-    p, q = curve.p[seen], curve.q[seen]
-    order = np.argsort(np.log(q) - np.log(p))
-    p, q = p[order], q[order]
-    if p.size > _MOST_OUTCOMES:
-        # groups of equal width in the loss where it matters, so that no group spans much of it
-        losses = np.log(q) - np.log(p)
-        group = np.floor((losses - losses[0]) / (losses[-1] - losses[0]) * _MOST_OUTCOMES).astype(int)
-        starts = np.flatnonzero(np.diff(group, prepend=-1))
-        p, q = np.add.reduceat(p, starts), np.add.reduceat(q, starts)
-    return Outcomes(np.log(q) - np.log(p), p)
+def _in_cells(pair: ExplicitPair, *, backward: bool) -> Loss:
+    """A scale for each batch size: the attacker is told the cell only."""
+    view = pair.cells.told(backward=backward)
+    return Loss(lambda: view, _told_together(view))
+
+
+def _in_line_cells(pair: ExplicitPair, *, backward: bool) -> Loss:
+    """One scale on each side: the line in cells, the loss across in closed form."""
+    view, across = pair.line_cells().told(backward=backward), tabulated(pair.dimension - 1, pair.log_scale or 0.0)
+    line = _told_together(view)
+    if pair.dimension == 1:
+        return Loss(lambda: view, line)
+    cumulants = Sum(((1, line), (1, _scale_cumulants(across.dof, across.log_scale))))
+    return Loss(lambda: loss_in_cells(view, across), cumulants)
+
+
+def _told_together(view: FiniteOutcomes) -> Outcomes:
+    """The cells for many rounds, those of nearly the same loss told as one: a post-processing that costs little.
+
+    A cell that one of the two measures does not have adds nothing to delta, in the direction that the measures are meant for.
+    """
+    seen = (view.p > 0.0) & (view.q > 0.0)
+    log_p, log_q = np.log(view.p[seen]), np.log(view.q[seen])
+    order = np.argsort(log_q - log_p)
+    losses, log_p, log_q = (log_q - log_p)[order], log_p[order], log_q[order]
+    if losses.size > _MOST_OUTCOMES:
+        # groups of equal width in the loss where there is mass, and a few for the rest
+        cumulated = np.cumsum(np.exp(log_p) + np.exp(log_q))
+        first, last = np.searchsorted(cumulated, [_SPARSE * cumulated[-1], (1.0 - _SPARSE) * cumulated[-1]])
+        edges = np.linspace(losses[first], losses[min(last, losses.size - 1)], _MOST_OUTCOMES)
+        starts = np.flatnonzero(np.diff(np.searchsorted(edges, losses), prepend=-1))
+        log_p, log_q = _summed(log_p, starts), _summed(log_q, starts)
+        losses = log_q - log_p
+    return Outcomes(losses, np.exp(log_p), log_p)
+
+
+def _summed(logs: Array, starts: NDArray[np.intp]) -> Array:
+    """log of the sums of e^logs from each start to the next, whatever their size."""
+    tops = np.maximum.reduceat(logs, starts)
+    group = np.repeat(np.arange(starts.size), np.diff(np.append(starts, logs.size)))
+    return np.asarray(tops + np.log(np.add.reduceat(np.exp(logs - tops[group]), starts)))
 
 
 def _zero_pair_cumulants(pair: ExplicitPair) -> Cumulants:
@@ -187,10 +214,8 @@ def _zero_pair_cumulants(pair: ExplicitPair) -> Cumulants:
         bumps = logs[:, None] + means[:, None] * (x / scale) - 0.5 * np.square(means)[:, None]
         return np.asarray(-log_scale - 0.5 * c * x * x + np.logaddexp.reduce(bumps, axis=0))
 
-    spread = float(np.ptp(means)) / scale
-    strip = min(2.0, 0.9 * math.pi / max(spread, 1e-12))
     tilts = (-1.0 / c if c > 0.0 else -math.inf, -1.0 / c if c < 0.0 else math.inf)
-    line = LineCumulants(_log_normal, loss, 0.0, 1.0, strip, spread + 40.0 * abs(c), tilts)
+    line = LineCumulants(_log_normal, loss, 0.0, 1.0, spread=float(np.ptp(means)) / scale, bend=c, tilts=tilts)
     return Sum(((1, line), (1, _scale_cumulants(pair.dimension - 1, log_scale)))) if pair.dimension > 1 else line
 
 
@@ -206,7 +231,7 @@ def guarantee_rounds(mechanism: Mechanism, steps: int) -> Sequence[DeltaCurve]:
     if isinstance(mechanism, ASGM):
         return _asgm_proofs(mechanism, steps)
     step = denominator_step(mechanism)
-    sum_only = Rounds(((steps, _sgm_loss(mechanism)),))
+    sum_only = noisy_sum_rounds(mechanism, steps)
     if step is None:
         return (sum_only,)
     if mechanism.q == 1.0:
@@ -244,56 +269,12 @@ def _mixture_rounds(mechanism: Mechanism, revealed: Callable[..., GaussianPairs]
 
 
 def _asgm_proofs(mechanism: ASGM, steps: int) -> Sequence[DeltaCurve]:
-    if mechanism.q == 1.0 and mechanism.dataset_size > 0:
+    if mechanism.q == 1.0:
         return (_closed_rounds(_only_component(asgm_given_batch(mechanism)), steps),)
-    revealed = size_revealed(mechanism.dataset_size, mechanism.q, mechanism.noise_multiplier, rounds=steps)
-    sizes_only = Rounds(((steps, Loss(lambda: revealed, revealed.cumulants(), revealed.left_out)),))
-    proofs: list[DeltaCurve] = [WithInfinite(sizes_only, steps, revealed.full_batch)]
+    revealed = size_revealed(mechanism.dataset_size, mechanism.q, mechanism.noise_multiplier, fine=steps == 1)
+    sizes_only = Loss(lambda: revealed, revealed.cumulants(), revealed.left_out, revealed.full_batch)
+    proofs = [Rounds(((steps, sizes_only),))]
     if mechanism.dataset_size <= _FEW_RECORDS or steps * revealed.full_batch > _LIKELY_FULL:
         batch: TradeOff = Subsampled(asgm_given_batch(mechanism, groups=_COARSE_GROUPS), mechanism.q)
         proofs.append(Rounds(((steps, Loss(lambda: batch, None)),)))
     return proofs
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class WithInfinite:
-    """A loss that is infinite with Q-probability `mass` a round: its share of delta is added outside of the integral."""
-
-    finite: Rounds
-    steps: int
-    mass: float
-    reverse: bool = False
-
-    @property
-    def _infinite(self) -> float:
-        return 0.0 if self.reverse else -math.expm1(self.steps * math.log1p(-self.mass)) if self.mass < 1.0 else 1.0
-
-    def epsilon(self, delta: float, side: Side) -> float:
-        """epsilon at what is left of delta; inf if nothing is."""
-        return self.epsilon_of_log(math.log(delta), side)
-
-    def epsilon_of_log(self, log_delta: float, side: Side, *, near: float | None = None) -> float:
-        """The same for a delta that may be too small to be written down."""
-        left = self._log_left(log_delta)
-        return math.inf if left == -math.inf else self.finite.epsilon_of_log(left, side, near=near)
-
-    def at_most(self, epsilon: float, log_delta: float) -> bool | None:
-        """Whether the finite part is seen to keep to what is left of delta."""
-        left = self._log_left(log_delta)
-        return self.finite.at_most(epsilon, left) if left > -math.inf else False
-
-    def _log_left(self, log_delta: float) -> float:
-        if self._infinite == 0.0:
-            return log_delta
-        left = math.exp(log_delta) - self._infinite * (1.0 + 1e-12)
-        return math.log(left) if left > 0.0 else -math.inf
-
-    def log_delta(self, epsilon: float, side: Side) -> float:
-        """log of the sum."""
-        finite = self.finite.log_delta(epsilon, side)
-        return finite if self._infinite == 0.0 else float(np.logaddexp(finite, math.log(self._infinite)))
-
-    def inverse(self) -> WithInfinite:
-        """Under P the infinite outcome never happens."""
-        return WithInfinite(self.finite.inverse(), self.steps, self.mass, not self.reverse)

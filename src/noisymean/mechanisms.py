@@ -210,7 +210,7 @@ class OpacusLoader(_Validated):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "dataset_size", _whole("dataset_size", self.dataset_size, 1, LARGEST_DATASET))
-        object.__setattr__(self, "batch_size", _whole("batch_size", self.batch_size, 1, self.dataset_size))
+        object.__setattr__(self, "batch_size", _whole("batch_size", self.batch_size, 1, self.dataset_size + 1))
         _Validated.__post_init__(self)
 
     def run(self, size: int) -> LoaderRun:
@@ -295,6 +295,11 @@ def is_sum(mechanism: Mechanism) -> bool:
         return False
     before, after = denominators(mechanism)
     return before == after
+
+
+def told_rate(mechanism: Mechanism) -> float:
+    """The rate that the user's accountant is told: for the claim, and for nothing else."""
+    return mechanism.run(mechanism.dataset_size).accountant_rate if isinstance(mechanism, OpacusLoader) else mechanism.q
 
 
 def new_record_rate(mechanism: Expected) -> float:

@@ -35,11 +35,14 @@ from noisymean.mechanisms import (
     OpacusLoader,
     denominator_step,
     is_sum,
+    new_record_rate,
+    told_rate,
 )
 from noisymean.numerics import binomial
 from noisymean.numerics.logs import Array
 from noisymean.size_revealed import size_revealed
 from noisymean.tradeoff import Gaussian, Identity, RevealedMixture, Subsampled, TradeOff
+from noisymean.verdict import Claim, Word, check_order, decide
 
 # How many deviations out of the middle a threshold counts when the roughness of a sum over sizes is judged.
 _DEVIATIONS = 3.0
@@ -58,12 +61,14 @@ class LowerBound(Protocol):
     def lower(self, alpha: ArrayLike) -> Array: ...
 
 
-def claimed(mechanism: Mechanism) -> TradeOff:
-    """The SGM curve that implementations report, whatever they divide by."""
-    rate = mechanism.q
-    if isinstance(mechanism, OpacusLoader):
-        rate = mechanism.run(mechanism.dataset_size).accountant_rate
-    return Subsampled(Gaussian(1.0 / mechanism.noise_multiplier), rate)
+def claimed(mechanism: Mechanism) -> Subsampled:
+    """The SGM curve that implementations report, whatever they divide by, at the rate that their accountant is told."""
+    return Subsampled(Gaussian(1.0 / mechanism.noise_multiplier), told_rate(mechanism))
+
+
+def noisy_sum(mechanism: Expected) -> Subsampled:
+    """The SGM curve at the rate at which the new record is really sampled: the truth where the denominator stays."""
+    return Subsampled(Gaussian(1.0 / mechanism.noise_multiplier), new_record_rate(mechanism))
 
 
 def guarantee(mechanism: Mechanism) -> TradeOff:
@@ -75,7 +80,7 @@ def guarantee(mechanism: Mechanism) -> TradeOff:
         case _:
             step = denominator_step(mechanism)
             if step is None:
-                return claimed(mechanism)
+                return noisy_sum(mechanism)
             return transparent(mechanism, step)
 
 
@@ -111,7 +116,7 @@ def _other_proofs(mechanism: Mechanism) -> tuple[LowerBound, ...]:
             step = denominator_step(mechanism)
             if step is None:
                 return ()
-            sum_only = claimed(mechanism)
+            sum_only = noisy_sum(mechanism)
             return (
                 # D over its own denominator -> D over that of D' -> D'
                 Chain(batch_shift(mechanism, step, 0.0), sum_only),
@@ -158,9 +163,9 @@ def asgm_ceiling_rate(mechanism: ASGM) -> float:
 def leakage(mechanism: Mechanism) -> Leakage:
     """The best attacker of the family of explicit pairs."""
     pairs = explicit_pairs(mechanism)
-    if is_sum(mechanism):
+    if not isinstance(mechanism, ASGM) and is_sum(mechanism):
         # the pair (0, C u) attains the SGM curve exactly
-        return Leakage((pairs[0],), (claimed(mechanism),))
+        return Leakage((pairs[0],), (noisy_sum(mechanism),))
     return Leakage(tuple(pairs), tuple(pair.curve for pair in pairs))
 
 
@@ -306,14 +311,17 @@ def asgm_given_batch(mechanism: ASGM, *, groups: int = 0) -> GaussianPairs:
     spread = binomial.deviation(count, q)
     slope = (np.sqrt(2.0 * dimension) + 4.0 / sigma) / least**2 + _DEVIATIONS / least
     if dimension < _NEARLY_NORMAL or groups:
-        # a group of sizes leaks no more than the smallest scale with the largest shift in it
         smallest, largest, mass, left_out = binomial.grouped(count, q, groups or _MOST_GROUPS)
     else:
         nodes = binomial.nodes(count, q, roughness=float(slope) * spread)
         smallest, largest, mass, left_out = nodes.sizes, nodes.sizes, nodes.weights, nodes.slack
     some = smallest > 0.0
-    log_scales = np.where(some, _log_ratio(np.where(some, smallest, 1.0)), 0.0)
-    shifts = np.where(some, 2.0 * largest / ((largest + 1.0) * sigma), 1.0 / sigma)
+    low, high = np.where(some, smallest, 1.0), np.where(some, largest, 1.0)
+    # a group leaks no more than the smallest scale in it with the largest mu^2/(1 - s^2) (docs/theory.md, "Monotone along the
+    # flow"): mu^2/(1 - s^2) is 4 k^2/((2k+1) sigma^2), and 1 - s^2 is (2k+1)/(k+1)^2; of one size it is 2k/((k+1) sigma) again
+    shift = 2.0 * high * np.sqrt((2.0 * low + 1.0) / (2.0 * high + 1.0)) / ((low + 1.0) * sigma)
+    log_scales = np.where(some, _log_ratio(low), 0.0)
+    shifts = np.where(some, shift, 1.0 / sigma)
     return GaussianPairs(dimension, mass, shifts, log_scales, left_out)
 
 
@@ -394,6 +402,8 @@ class Curves:
     mechanism: Mechanism
     alpha: Array
     claimed: Array
+    # the two ends between which rounding leaves the claim
+    claimed_ends: tuple[Array, Array] = field(repr=False)
     guarantee: Array | None
     guarantee_tight: Array | None
     ceiling: Array | None
@@ -406,7 +416,24 @@ class Curves:
     @property
     def violated(self) -> NDArray[np.bool_]:
         """Where the leakage is below the claim: proof that the claim is false."""
-        return np.asarray(self.leakage < self.claimed * (1.0 - 1e-9))
+        return np.asarray(self.leakage < self.claimed_ends[0])
+
+    @property
+    def verdict(self) -> Word:
+        """On the claim at the alpha looked at; 0 and 1, where every curve is 1 and 0, are no evidence."""
+        inner = (self.alpha > 0.0) & (self.alpha < 1.0)
+        if not inner.any():
+            return "undetermined"
+        claim = Claim(-self.claimed_ends[1][inner], -self.claimed_ends[0][inner], self._claim_is_the_run)
+        tight = None if self.guarantee_tight is None else -self.guarantee_tight[inner]
+        return decide(claim, -self.leakage[inner], tight)
+
+    @property
+    def _claim_is_the_run(self) -> bool:
+        mechanism = self.mechanism
+        return (
+            not isinstance(mechanism, ASGM) and is_sum(mechanism) and new_record_rate(mechanism) == told_rate(mechanism)
+        )
 
 
 def curve(mechanism: Mechanism, alpha: ArrayLike | None = None, *, points: int = 201) -> Curves:
@@ -435,11 +462,14 @@ def curve(mechanism: Mechanism, alpha: ArrayLike | None = None, *, points: int =
         if not isinstance(mechanism, OpacusLoader):
             raise
         unknown = str(reason)
+    check_order(-leaked, None if tight is None else -tight, f"one round of {mechanism}, as curves")
     middle = int(np.bincount(winner).argmax())
+    claim = claimed(mechanism)
     return Curves(
         mechanism=mechanism,
         alpha=values,
-        claimed=claimed(mechanism)(values),
+        claimed=claim(values),
+        claimed_ends=(claim.lower(values), claim.upper(values)),
         guarantee=sound,
         guarantee_tight=tight,
         ceiling=None if bound is None else bound.upper(values),

@@ -41,11 +41,17 @@ class DeltaCurve(Protocol):
 @final
 @dataclass(frozen=True, eq=False)
 class Loss:
-    """One round's loss in the two forms that the engines need; `cumulants` may be missing, and leave out some mass."""
+    """One round's loss in the two forms that the engines need; `cumulants` may be missing, and leave out some mass.
+
+    `infinite` is the Q-mass of an infinite loss, which cumulants do not see. `mirror` is what to use in the other direction,
+    where a bound rounds P and Q the other way; it is told from P to Q as well.
+    """
 
     curve: Callable[[], TradeOff]
     cumulants: Cumulants | None
     left_out: float = 0.0
+    infinite: float = 0.0
+    mirror: Loss | None = None
 
 
 @final
@@ -62,6 +68,8 @@ class Rounds:
 
     def epsilon_of_log(self, log_delta: float, side: Side, *, near: float | None = None) -> float:
         """The same for a delta that may be too small to be written down."""
+        if not self.reverse and self._infinite > 0.0 and math.log(self._infinite) >= log_delta:
+            return math.inf
         return self._first_that_works(
             lambda engine: float(engine.epsilon_of_log(log_delta, side, near=near)),
             lambda grid: grid.epsilon_of_log(log_delta, side),
@@ -111,26 +119,38 @@ class Rounds:
     def _exact(self) -> TradeOff | None:
         if self._once and (curve := self._one_round_curve()).relative_error <= COMPOSED_ERROR:
             return curve.inverse() if self.reverse else curve
-        if all(loss.cumulants is not None for _, loss in self.parts):
+        if all(loss.cumulants is not None for _, loss in self._losses):
             composed = Composed(
-                Sum(tuple((count, loss.cumulants) for count, loss in self.parts if loss.cumulants)),
-                sum(count * loss.left_out for count, loss in self.parts),
+                Sum(tuple((count, loss.cumulants) for count, loss in self._losses if loss.cumulants)),
+                sum(count * loss.left_out for count, loss in self._losses),
+                self._infinite,
             )
         else:
             return None
         return composed.inverse() if self.reverse else composed
 
     @property
+    def _losses(self) -> tuple[tuple[int, Loss], ...]:
+        """The rounds as this direction wants them."""
+        return tuple((count, (loss.mirror if self.reverse else None) or loss) for count, loss in self.parts)
+
+    @property
+    def _infinite(self) -> float:
+        """The Q-mass of an infinite loss in any of the rounds."""
+        never = sum(count * math.log1p(-loss.infinite) for count, loss in self.parts if loss.infinite < 1.0)
+        return 1.0 if any(loss.infinite >= 1.0 for _, loss in self.parts) else -math.expm1(never)
+
+    @property
     def _once(self) -> bool:
         return sum(count for count, _ in self.parts) == 1
 
     def _one_round_curve(self) -> TradeOff:
-        return next(loss.curve() for count, loss in self.parts if count)
+        return next(loss.curve() for count, loss in self._losses if count)
 
     @cached_property
     def grid(self) -> GridComposition:
         """The rounds on a grid: a bracket that always exists."""
-        curves = tuple((count, loss.curve()) for count, loss in self.parts)
+        curves = tuple((count, loss.curve()) for count, loss in self._losses)
         dearest = max(curve.terms for _, curve in curves)
         grid = GridComposition(curves, min(max(_GRID_WORK // dearest, _FEWEST_POINTS), _MOST_POINTS))
         return grid.inverse() if self.reverse else grid

@@ -18,8 +18,8 @@ from noisymean.accountant import Account, account
 from noisymean.composition import Composed
 from noisymean.cumulants import SlowDecay
 from noisymean.errors import Undefined
-from noisymean.many_rounds import claimed_rounds, guarantee_rounds, leakage_rounds
-from noisymean.mechanisms import Mechanism, is_sum
+from noisymean.many_rounds import claimed_rounds, guarantee_rounds, leakage_rounds, noisy_sum_rounds
+from noisymean.mechanisms import ASGM, Mechanism, is_sum
 from noisymean.numerics.logs import Array
 from noisymean.rounds import Chain, DeltaCurve, Rounds
 from noisymean.tradeoff import Side, TradeOff
@@ -88,9 +88,11 @@ def run_curves(
 ) -> RunCurves:
     """The curves after `steps` rounds, from `points` tests; `progress` is told before the guarantee, which takes longest."""
     claim = _traced(claimed_rounds(mechanism, steps), alpha, points, chord=True)
-    if is_sum(mechanism):
-        # one curve, three names, as in the accountant; the tests that make it are its supporting lines as well
-        return RunCurves(alpha, claim, claim, _traced(claimed_rounds(mechanism, steps), alpha, points, chord=False))
+    if not isinstance(mechanism, ASGM) and is_sum(mechanism):
+        # the tests that make the truth are its supporting lines as well
+        truth = noisy_sum_rounds(mechanism, steps)
+        leaked, sound = (_traced(truth, alpha, points, chord=chord) for chord in (True, False))
+        return RunCurves(alpha, claim, leaked, sound)
     leaked = np.min(
         [_traced(rounds, alpha, points, chord=True) for _, rounds in leakage_rounds(mechanism, steps)], axis=0
     )
@@ -99,8 +101,8 @@ def run_curves(
         proofs = [_bound(proof, alpha, points) for proof in guarantee_rounds(mechanism, steps)]
     except Undefined:
         proofs = []
-    sound = [curve for curve in proofs if curve is not None]
-    return RunCurves(alpha, claim, leaked, np.max(sound, axis=0) if sound else None)
+    known = [curve for curve in proofs if curve is not None]
+    return RunCurves(alpha, claim, leaked, np.max(known, axis=0) if known else None)
 
 
 def _bound(proof: DeltaCurve, alpha: Array, points: int) -> Array | None:

@@ -13,7 +13,11 @@ w_k = Bin(k; N, q) the likelihood ratio is
     L(k, x) = (1-q) (1 + r_k e^{m x - m^2/2}),     r_k = k/(N+1-k),   m = 2/sigma,
 
 so {L > t} is {x > x_k(t)} for each k and all four tails are sums over sizes of normal tails. k = N + 1, possible under Q only,
-has infinite loss.
+has infinite loss: the finite losses carry 1 - q^(N+1) of Q and all of P.
+
+Two reductions keep the sum short, both sound for both directions and any number of rounds (same place, "Fewer sizes"): fewer
+records leak more, so very many may be taken for fewer; and the odds r_k of neighbouring sizes may be spread to two values with
+the same mean, because every delta is a convex function of each of them.
 """
 
 from __future__ import annotations
@@ -23,6 +27,7 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import log_ndtr
 
 from noisymean.cumulants import Cumulants, LineCumulants
@@ -30,15 +35,21 @@ from noisymean.numerics import binomial
 from noisymean.numerics.logs import Array, log_weighted_sum
 from noisymean.tradeoff import Tails, TradeOff
 
+# Records beyond this deviation of the batch size are not needed.
+_MOST_DEVIATION = 20_000.0
+# Distance of the nodes in the middle of the batch sizes, in deviations: for one round, for many.
+_FINE, _COARSE = 0.02, 0.25
+# Deviations up to which they are nearly equally far from each other.
+_MIDDLE = 2.0
+
 
 @final
 @dataclass(frozen=True, eq=False)
 class SizeRevealed(TradeOff):
-    """T(P, Q) of this module's docstring; sizes[i] carries P-mass weights[i] and, with the new record, joined[i]."""
+    """T(P, Q) of this module's docstring; odds[i] carries P-mass weights[i] and, with the new record, joined[i]."""
 
     rate: float
     shift: float
-    sizes: Array
     odds: Array
     weights: Array
     joined: Array
@@ -51,7 +62,7 @@ class SizeRevealed(TradeOff):
 
     @property
     def terms(self) -> int:
-        return int(self.sizes.size)
+        return int(self.odds.size)
 
     def tails(self, t: Array) -> Tails:
         t = np.asarray(t, dtype=np.float64)
@@ -87,26 +98,43 @@ class SizeRevealed(TradeOff):
             shared = weights + normal
             return shared if empty == 0.0 else np.vstack([shared, math.log(empty) + normal])
 
-        # beyond these the rule over sizes is not to be trusted; any line within them is as exact, if slower
-        tilts = (-binomial.LARGEST_TILT, binomial.LARGEST_TILT)
-        return LineCumulants(log_density, loss, 0.0, 1.0, min(2.0, 0.9 * math.pi / shift), shift, tilts)
+        return LineCumulants(log_density, loss, 0.0, 1.0, spread=shift, log_finite=math.log1p(-self.full_batch))
 
 
-def size_revealed(dataset_size: int, rate: float, noise_multiplier: float, *, rounds: int = 1) -> SizeRevealed:
-    """The dimension-free guarantee of ASGM for |D| = `dataset_size`; for several `rounds` the sizes can be tilted."""
-    shift = 2.0 / noise_multiplier
-    spread = binomial.deviation(dataset_size, rate)
-    # x_k moves by log(k/(N+1-k))/m: over one deviation of k by spread * (1/k + 1/(N+1-k)) / m
-    slope = (
-        1.0 / binomial.small_size(dataset_size, rate) + 1.0 / binomial.small_size(dataset_size, 1.0 - rate)
-    ) / shift
-    nodes = (
-        binomial.nodes(dataset_size, rate, roughness=float(slope) * spread)
-        if rounds == 1
-        else binomial.tiltable(dataset_size, rate)
-    )
-    odds = nodes.sizes / (dataset_size + 1.0 - nodes.sizes)
+def size_revealed(dataset_size: int, rate: float, noise_multiplier: float, *, fine: bool = True) -> SizeRevealed:
+    """The dimension-free guarantee of ASGM for |D| = `dataset_size`, on more nodes where it is `fine`."""
+    # fewer records leak more: beyond this many the size says nothing any more
+    enough = _MOST_DEVIATION**2 / (rate * (1.0 - rate)) if rate < 1.0 else math.inf
+    count = int(min(dataset_size, max(enough, 1.0)))
+    every = binomial.enumerated(count, rate)
+    odds = every.sizes / (count + 1.0 - every.sizes)
+    weights, odds = _spread(every.weights, odds, _nodes(every.sizes, count, rate, _FINE if fine else _COARSE))
     # mass of (k, new record in) is q Bin(k-1) = (1-q) r_k Bin(k)
-    joined = (1.0 - rate) * odds * nodes.weights if rate < 1.0 else np.zeros_like(nodes.weights)
-    full_batch = rate ** (dataset_size + 1)
-    return SizeRevealed(rate, shift, nodes.sizes, odds, nodes.weights, joined, full_batch, nodes.slack)
+    joined = (1.0 - rate) * odds * weights if rate < 1.0 else np.zeros_like(weights)
+    # what is left out: the sizes that were not looked at, under P and, one record up, under Q
+    return SizeRevealed(rate, 2.0 / noise_multiplier, odds, weights, joined, rate ** (count + 1), 2.0 * every.slack)
+
+
+def _nodes(sizes: Array, count: int, rate: float, step: float) -> NDArray[np.intp]:
+    """Indices of the sizes that are kept: `step` deviations apart in the middle, wider outside, and both ends."""
+    deviation = binomial.deviation(count, rate)
+    reach = math.asinh(max(sizes[-1] - count * rate, count * rate - sizes[0]) / max(_MIDDLE * deviation, 1e-300))
+    wanted = 2 * math.ceil(_MIDDLE * reach / step) + 1
+    if deviation == 0.0 or wanted >= sizes.size:
+        return np.arange(sizes.size)
+    levels = _MIDDLE * np.sinh(np.linspace(-reach, reach, wanted))
+    nearest = np.rint(count * rate + deviation * levels - sizes[0]).astype(np.intp)
+    return np.unique(np.concatenate([[0, sizes.size - 1], np.clip(nearest, 0, sizes.size - 1)]))
+
+
+def _spread(weights: Array, odds: Array, kept: NDArray[np.intp]) -> tuple[Array, Array]:
+    """Every weight shared out between the nearest kept odds below and above, so that the mean of the odds stays."""
+    if kept.size == odds.size:
+        return weights, odds
+    nodes = odds[kept]
+    left = np.clip(np.searchsorted(kept, np.arange(odds.size), side="right") - 1, 0, kept.size - 2)
+    share = (odds - nodes[left]) / (nodes[left + 1] - nodes[left])
+    mass = np.zeros(kept.size)
+    np.add.at(mass, left, weights * (1.0 - share))
+    np.add.at(mass, left + 1, weights * share)
+    return mass, nodes

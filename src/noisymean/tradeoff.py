@@ -404,15 +404,19 @@ class EpsilonDelta(TradeOff):
 @final
 @dataclass(frozen=True, eq=False)
 class FiniteOutcomes(TradeOff):
-    """T(P, Q) for finitely many outcomes of probability p[i] and q[i]."""
+    """T(P, Q) for finitely many outcomes of measure p[i] and q[i].
+
+    P and Q need not be laws: the bounds of `cells` round P up and Q down, and `missing` is what Q is then short of.
+    """
 
     p: Array
     q: Array
-    left_out: float = 0.0
+    missing: float = 0.0
 
     @property
-    def slack(self) -> float:
-        return self.left_out
+    def relative_error(self) -> float:
+        # running sums of so many terms
+        return max(RELATIVE_ERROR, 2.3e-16 * self.p.size)
 
     @cached_property
     def _cumulated(self) -> tuple[Array, Array, Array]:
@@ -432,14 +436,15 @@ class FiniteOutcomes(TradeOff):
         return np.exp(p[1])[::-1], np.exp(q[0])[::-1]
 
     def _line(self, alpha: Array) -> tuple[Array, Array]:
-        value = np.interp(alpha, *self._polygon)
-        return value, self.slack + RELATIVE_ERROR * value
+        value = np.minimum(np.interp(alpha, *self._polygon), 1.0 - alpha)
+        return value, self.relative_error * value
 
     def upper(self, alpha: ArrayLike) -> Array:
-        # masses that are off by `slack` in all move the curve by that much along both axes
+        # every vertex is a test, and so is every chord: alpha is at most what P says, beta at most what Q says and is short of
         alpha = _checked(alpha)
-        value = np.interp(np.maximum(alpha - self.slack, 0.0), *self._polygon) * (1.0 + RELATIVE_ERROR) + self.slack
-        value = np.where(alpha < self.slack, 1.0, value)
+        first, second = self._polygon
+        error = 1.0 + self.relative_error
+        value = np.interp(alpha, first * error, second * error + self.missing)
         return np.clip(value, 0.0, 1.0 - alpha)
 
     def tails(self, t: Array) -> Tails:
@@ -485,6 +490,10 @@ class RevealedMixture(TradeOff):
     @property
     def slack(self) -> float:
         return float(sum(w * c.slack for w, c in zip(self.weights, self.components, strict=True)))
+
+    @property
+    def relative_error(self) -> float:
+        return max(component.relative_error for component in self.components)
 
     @property
     def terms(self) -> int:
@@ -542,6 +551,10 @@ class Subsampled(TradeOff):
         return self.rate * self.base.slack
 
     @property
+    def relative_error(self) -> float:
+        return self.base.relative_error
+
+    @property
     def terms(self) -> int:
         return self.base.terms
 
@@ -566,6 +579,10 @@ class ConvexHullOfMinimum(TradeOff):
     @property
     def slack(self) -> float:
         return max(curve.slack for curve in self.curves)
+
+    @property
+    def relative_error(self) -> float:
+        return max(curve.relative_error for curve in self.curves)
 
 
 @final

@@ -12,7 +12,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from noisymean import __version__
-from noisymean.accountant import Account, Bound, telling_size
+from noisymean.accountant import Account, Bound, Neighbour, Pair, telling_size
 from noisymean.accountant import account as compute
 from noisymean.cli import options, values
 from noisymean.cli.curve import settings
@@ -21,7 +21,7 @@ from noisymean.cli.output import console, emit_json, error_console, finite, note
 from noisymean.cli.wants import Missing
 from noisymean.errors import InvalidInput
 from noisymean.integrations.reported import reported
-from noisymean.mechanisms import Adjacency, Mechanism, OpacusLoader
+from noisymean.mechanisms import SGM, Adjacency, Mechanism, OpacusLoader
 from noisymean.outward import at_least, at_most
 from noisymean.report import plots, run_plots
 from noisymean.run_curves import Growth, growth, run_curves
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _POINTS = 12
+_CHANGES = {Pair.LARGER: "added", Pair.SMALLER: "removed"}
 
 
 def command(
@@ -44,6 +45,7 @@ def command(
     delta: options.Delta = None,
     epsilon: options.Epsilon = None,
     adjacency: options.AdjacencyName = Adjacency.ADD_REMOVE.value,
+    pair: options.PairName = None,
     others: Annotated[
         bool, typer.Option("--reported", help="Also ask the accountants of the packages that are installed.")
     ] = False,
@@ -52,6 +54,7 @@ def command(
 ) -> None:
     """The epsilon of a whole run: what is claimed, what certainly leaks, what is guaranteed.
 
+    N is the number of records of your dataset: one may be added or removed, and the worse of the two is the answer.
     leakage <= truth <= guarantee, always; each is the larger of the two directions.
 
     \b
@@ -75,14 +78,15 @@ def command(
         raise Missing("delta", "or --epsilon")
     if target is not None and at is None:
         raise InvalidInput("plot", plot, "used with --delta", "epsilon is drawn against steps at a fixed delta")
-    answer = compute(what, steps=count, delta=at, epsilon=budget, adjacency=options.adjacency_of(adjacency))
+    which = options.pair_of(pair)
+    answer = compute(what, steps=count, delta=at, epsilon=budget, adjacency=options.adjacency_of(adjacency), pair=which)
     peers = reported(what, steps=count, delta=at) if others and at is not None else {}
     elsewhere = elsewhere_of(what, answer, count, options.adjacency_of(adjacency))
     if target is not None and at is not None:
-        write_plot("plot", _figure(what, count, at), target)
+        write_plot("plot", _figure(answer.on_pair, count, at), target)
         note(f"plot written to {target}")
     if json:
-        emit_json(record(answer, elsewhere, peers, adjacency))
+        emit_json(record(answer, elsewhere, peers, adjacency, which))
     else:
         _print(answer, elsewhere, peers)
 
@@ -131,6 +135,7 @@ def record(
     elsewhere: tuple[int, Account] | None,
     peers: dict[str, float],
     adjacency: str = Adjacency.ADD_REMOVE.value,
+    asked_pair: Pair | None = None,
 ) -> dict[str, object]:
     """The object of `--json`: the contract's keys, then ours."""
     asked = "delta" if answer.asked_delta else "epsilon"
@@ -142,6 +147,16 @@ def record(
         "leakage": {**_answered(answer, answer.leakage), "pair": answer.leakage.pair},
         "guarantee": _answered(answer, answer.guarantee),
         "verdict": answer.verdict,
+        "pair": answer.pair.value,
+        "asked_pair": None if asked_pair is None else asked_pair.value,
+        "neighbours": {
+            one.pair.value: {
+                "smaller": one.smaller,
+                "leakage": {**_answered(answer, one.leakage), "pair": one.leakage.pair},
+                "guarantee": _answered(answer, one.guarantee),
+            }
+            for one in answer.neighbours
+        },
         "notes": list(answer.notes),
         "reported": peers,
         "elsewhere": None
@@ -168,6 +183,16 @@ def _answered(answer: Account, bound: Bound) -> dict[str, float | None]:
     return {"epsilon" if answer.asked_delta else "delta": _value(answer, bound)}
 
 
+def _guaranteed(answer: Account) -> str:
+    """For which neighbours the guarantee is one."""
+    if answer.guarantee.epsilon is None or answer.guarantee.delta is None:
+        return "no upper bound is known for this run"
+    if isinstance(answer.mechanism, SGM):
+        return "certainly not exceeded, for any pair of neighbours"
+    kinds = [_CHANGES[one.pair] for one in answer.neighbours]
+    return f"certainly not exceeded, for any record {' or '.join(sorted(kinds))}"
+
+
 def _print(answer: Account, elsewhere: tuple[int, Account] | None, peers: dict[str, float]) -> None:
     out = console()
     asked = f"delta = {answer.claimed.delta:g}" if answer.asked_delta else f"epsilon = {answer.claimed.epsilon:g}"
@@ -179,7 +204,7 @@ def _print(answer: Account, elsewhere: tuple[int, Account] | None, peers: dict[s
     rows = (
         ("claimed", answer.claimed, at_most, "what an accountant of the noisy sum reports"),
         ("leakage", answer.leakage, at_least, "certainly lost: an explicit pair of datasets proves it"),
-        ("guarantee", answer.guarantee, at_most, "certainly not exceeded, for any pair of neighbours"),
+        ("guarantee", answer.guarantee, at_most, _guaranteed(answer)),
     )
     for name, bound, rounded, words in rows:
         value = _value(answer, bound)
@@ -190,10 +215,20 @@ def _print(answer: Account, elsewhere: tuple[int, Account] | None, peers: dict[s
     say(out, _sentence(answer))
     for text in answer.notes:
         say(out, f"- {text}.")
+    if len(answer.neighbours) > 1:
+        say(out, f"- {'; '.join(_of_neighbour(answer, one) for one in answer.neighbours)}.")
     if elsewhere is not None:
         size, other = elsewhere
         leaked, claim = _leaked_and_claimed(other)
         say(out, f"- at N = {size} instead, the leakage is {leaked} (claimed {claim}): {other.verdict}.")
+
+
+def _of_neighbour(answer: Account, one: Neighbour) -> str:
+    leaked, sound = _value(answer, one.leakage), _value(answer, one.guarantee)
+    return (
+        f"one record {_CHANGES[one.pair]}: leakage {at_least(math.inf if leaked is None else leaked)},"
+        f" guarantee {'none known' if sound is None else at_most(sound)}"
+    )
 
 
 def _leaked_and_claimed(answer: Account) -> tuple[str, str]:

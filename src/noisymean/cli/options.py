@@ -10,6 +10,7 @@ from typing import Annotated, TypeAlias
 
 import typer
 
+from noisymean.accountant import Pair
 from noisymean.cli.mechanism import MECHANISMS
 from noisymean.cli.wants import refused
 from noisymean.mechanisms import Adjacency
@@ -32,7 +33,9 @@ MechanismName: TypeAlias = Annotated[
 DatasetSize: TypeAlias = Annotated[
     str | None,
     typer.Option(
-        "--dataset-size", metavar="N", help="Records in the smaller of the two neighbours; optional for sgm only."
+        "--dataset-size",
+        metavar="N",
+        help="Records: of your dataset for a whole run, of the smaller of two neighbours for one round; optional for sgm only.",
     ),
 ]
 Dimension: TypeAlias = Annotated[
@@ -94,6 +97,24 @@ AdjacencyName: TypeAlias = Annotated[
     str,
     typer.Option("--adjacency", metavar="NAME", help=f"Neighbours: {', '.join(kind.value for kind in Adjacency)}."),
 ]
+
+
+PairName: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--pair",
+        metavar="NAME",
+        help="Look at one neighbour only: smaller (a record removed) or larger (one added) [default: the worse of both].",
+    ),
+]
+
+
+def pair_of(text: str | None) -> Pair | None:
+    """The neighbour of that name."""
+    try:
+        return None if text is None else Pair(text)
+    except ValueError:
+        raise refused("pair", text) from None
 
 
 def adjacency_of(text: str) -> Adjacency:

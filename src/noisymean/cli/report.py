@@ -14,7 +14,7 @@ from typing import Annotated, final
 import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from noisymean.accountant import Account
+from noisymean.accountant import Account, Pair
 from noisymean.accountant import account as compute
 from noisymean.cli import options, values
 from noisymean.cli.account import elsewhere_of, steps_of
@@ -69,6 +69,7 @@ def command(
     adjacency: Annotated[
         _Text, typer.Option("--adjacency", metavar="NAME", help="Neighbours [default: add-remove].")
     ] = None,
+    pair: options.PairName = None,
     json: options.Json = False,
 ) -> None:
     """One HTML page: the verdict in words, claimed / leaked / guaranteed, plots, the proof, the remedy.
@@ -99,6 +100,7 @@ def command(
         "delta": delta,
         "epsilon": epsilon,
         "adjacency": adjacency,
+        "pair": pair,
     }
     given = {name: value for name, value in typed.items() if value is not None}
     names = files or []
@@ -171,6 +173,7 @@ def _checked(found: AccountRecord, tell: Callable[[], None]) -> Run:
         "delta": _text(found.delta),
         "epsilon": _text(found.epsilon),
         "adjacency": found.adjacency,
+        "pair": found.asked_pair,
     }
     try:
         return _run(_asked(typed), tell, stated=found)
@@ -215,6 +218,7 @@ class _Asked:
     delta: float | None
     epsilon: float | None
     adjacency: Adjacency
+    pair: Pair | None
 
 
 def _asked(typed: Mapping[str, str | None]) -> _Asked:
@@ -243,13 +247,16 @@ def _asked(typed: Mapping[str, str | None]) -> _Asked:
         delta=None if delta is None else values.number("delta", delta),
         epsilon=None if epsilon is None else values.number("epsilon", epsilon),
         adjacency=options.adjacency_of(typed["adjacency"] or Adjacency.ADD_REMOVE.value),
+        pair=options.pair_of(typed["pair"]),
     )
 
 
 def _run(asked: _Asked, tell: Callable[[], None], stated: AccountRecord | None = None) -> Run:
     """Computed, and drawn where it can be."""
     mechanism, steps, adjacency = asked.mechanism, asked.steps, asked.adjacency
-    answer = compute(mechanism, steps=steps, delta=asked.delta, epsilon=asked.epsilon, adjacency=adjacency)
+    answer = compute(
+        mechanism, steps=steps, delta=asked.delta, epsilon=asked.epsilon, adjacency=adjacency, pair=asked.pair
+    )
     if stated is not None:
         _compare(stated, answer)
     tell()
@@ -260,7 +267,7 @@ def _run(asked: _Asked, tell: Callable[[], None], stated: AccountRecord | None =
         effective = with_public_size(mechanism, adjacency)
         # where numbers leave double precision a picture is left out; the answer itself is never
         with contextlib.suppress(ArithmeticError, ValueError):
-            curves = run_curves(effective, plots.ALPHA, steps=steps)
+            curves = run_curves(with_public_size(answer.on_pair, adjacency), plots.ALPHA, steps=steps)
         if asked.delta is not None:
             with contextlib.suppress(ArithmeticError, ValueError):
                 grown = growth(effective, steps=steps, delta=asked.delta, points=_POINTS, progress=lambda _: tell())
@@ -273,6 +280,7 @@ def _run(asked: _Asked, tell: Callable[[], None], stated: AccountRecord | None =
         growth=grown,
         curves=curves,
         source="the options of this command" if stated is None else stated.file,
+        asked_pair=asked.pair,
     )
 
 

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from noisymean.accountant import Account, account, telling_size
+from noisymean.accountant import Account, account, moving_pair, telling_size
 from noisymean.explore.settings import Question
 from noisymean.numerics.logs import Array
 from noisymean.one_round import Curves, curve
@@ -42,12 +42,12 @@ def elsewhere(question: Question, tell: Tell) -> tuple[int, Account] | None:
 
 def whole_run(question: Question, tell: Tell) -> RunCurves:
     """The trade-off curves after all rounds; on the way, those without the guarantee."""
-    return run_curves(question.mechanism, ALPHA, steps=question.steps, points=CURVE_POINTS, progress=tell)
+    return run_curves(moving_pair(question.mechanism), ALPHA, steps=question.steps, points=CURVE_POINTS, progress=tell)
 
 
 def one_round(question: Question, tell: Tell) -> Curves:
     """Every curve of one round."""
-    return curve(question.mechanism, ALPHA)
+    return curve(moving_pair(question.mechanism), ALPHA)
 
 
 def growth(question: Question, tell: Tell) -> Growth:

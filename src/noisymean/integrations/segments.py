@@ -14,11 +14,12 @@ the same pair D, D'.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from typing import TypeAlias, TypeVar
 
-from noisymean.many_rounds import WithInfinite, claimed_rounds, guarantee_rounds, leakage_rounds
-from noisymean.mechanisms import SGM, Mechanism, is_sum
+from noisymean.many_rounds import claimed_rounds, guarantee_rounds, leakage_rounds, noisy_sum_rounds
+from noisymean.mechanisms import ASGM, SGM, Mechanism, is_sum, new_record_rate
 from noisymean.rounds import Chain, DeltaCurve, Rounds, least_epsilon
 from noisymean.tradeoff import Side
 
@@ -47,8 +48,8 @@ def leakages(segments: Segments) -> list[tuple[str, Rounds]]:
     """The run on each explicit pair, by its description. Undefined where a mechanism divides by zero."""
     found: dict[str, list[Rounds]] = {}
     for mechanism, steps in segments:
-        if is_sum(mechanism):
-            found.setdefault(_EVERYWHERE, []).append(claimed_rounds(mechanism, steps))
+        if not isinstance(mechanism, ASGM) and is_sum(mechanism):
+            found.setdefault(_EVERYWHERE, []).append(noisy_sum_rounds(mechanism, steps))
         else:
             for pair, rounds in leakage_rounds(mechanism, steps):
                 found.setdefault(pair.description, []).append(rounds)
@@ -77,10 +78,25 @@ def leaked_epsilon(segments: Segments, delta: float) -> tuple[float, str]:
     )
 
 
-def claimed_epsilon(segments: Segments, delta: float) -> float:
-    """The worse direction of `claimed`, rounded up."""
+def claimed_ends(segments: Segments, delta: float) -> tuple[float, float]:
+    """The worse direction of `claimed`, rounded down and up."""
     rounds = claimed(segments)
-    return max(one.epsilon(delta, Side.ABOVE) for one in (rounds, rounds.inverse()))
+    both = (rounds, rounds.inverse())
+    return max(one.epsilon(delta, Side.BELOW) for one in both), max(one.epsilon(delta, Side.ABOVE) for one in both)
+
+
+def is_claimed(segments: Segments, claim: Segments) -> bool:
+    """Whether the run is what the claim is about: noisy sums of the same rates and noises."""
+    return all(not isinstance(one, ASGM) and is_sum(one) for one, _ in segments) and _sums(segments) == _sums(claim)
+
+
+def _sums(segments: Segments) -> Counter[tuple[float, float]]:
+    """Rounds at each (rate of the new record, noise)."""
+    counts = Counter[tuple[float, float]]()
+    for mechanism, steps in segments:
+        if not isinstance(mechanism, ASGM):
+            counts[new_record_rate(mechanism), mechanism.noise_multiplier] += steps
+    return counts
 
 
 def guaranteed_epsilon(segments: Segments, delta: float) -> float:
@@ -104,21 +120,13 @@ def _nth(proofs: Sequence[Proof], kind: int) -> Proof:
 
 
 def _product(curves: Sequence[DeltaCurve]) -> DeltaCurve:
-    """Dominating pairs side by side. Infinite losses are kept apart: one of them is enough."""
+    """Dominating pairs side by side."""
     if len(curves) == 1:
         return curves[0]
-    finite, log_never = list[Rounds](), 0.0
-    for curve in curves:
-        match curve:
-            case Rounds():
-                finite.append(curve)
-            case WithInfinite(finite=rounds, steps=steps, mass=mass):
-                finite.append(rounds)
-                log_never += steps * (math.log1p(-mass) if mass < 1.0 else -math.inf)
-            case _:
-                raise TypeError(f"{type(curve).__name__} cannot be composed")
-    together = _together(finite)
-    return together if log_never == 0.0 else WithInfinite(together, 1, -math.expm1(log_never))
+    rounds = [curve for curve in curves if isinstance(curve, Rounds)]
+    if len(rounds) < len(curves):
+        raise TypeError("a chain cannot be one of several segments by itself")
+    return _together(rounds)
 
 
 def _together(rounds: Sequence[Rounds]) -> Rounds:

@@ -1,8 +1,10 @@
 r"""The binomial law as a short list of nodes and weights.
 
-A sum over all batch sizes, sum_k Bin(k; N, q) F(k), is needed with N up to 10^9. Two exact devices:
+A sum over all batch sizes, sum_k Bin(k; N, q) F(k), is needed with N up to 10^9. Three devices:
 
 - **enumerate** the sizes that carry all but 1e-18 of the mass (Bernstein's inequality says which);
+- take every m-th size, m about a twelfth of the deviation: a **lattice**. For the functions F that explicit pairs need it is
+  off by less than 1e-290 (docs/numerics.md, "Every m-th size", has the proof), so that even far tails keep their digits;
 - where F varies slowly over a standard deviation, use the **Gauss rule of the binomial law** itself
   (orthogonal polynomials: Krawtchouk's, recurrence coefficients in closed form; Golub and Welsch 1969).
   With m nodes it integrates every polynomial in k of degree 2m - 1 exactly. For F(k) = Phi(z0 + r xi),
@@ -28,9 +30,10 @@ _GAUSS_ERROR = 1e-15
 _GAUSS_SLACK = 1e-12
 # The Gauss rule is used only where the law has settled to its smooth shape.
 _LEAST_DEVIATION_FOR_GAUSS = 6.0
-# For sums over many rounds: the deviation above which a Gauss rule replaces the sizes, its nodes, the largest power of k that
-# it is used for, and what it is charged with (measured: docs/numerics.md).
-_LEAST_DEVIATION_FOR_TILTS, _TILTABLE_NODES, LARGEST_TILT, _TILTABLE_SLACK = 12.0, 32, 24.0, 1e-17
+# Sizes rarer than this together are never missed where P is small because Q is: e^700 of it is still nothing.
+NEVER_MISSED = 1e-300
+# What a lattice misses, its exponent -log, and how far from 0 a normal variable is with that probability.
+LATTICE_ERROR, _LATTICE_NATS, _LATTICE_REACH = 1e-290, 690.0, 38.0
 _HALF_LOG_TWO_PI = 0.9189385332046727
 
 
@@ -52,9 +55,9 @@ def small_size(count: int, rate: float) -> float:
     return max(count * rate - 3.0 * deviation(count, rate), 1.0)
 
 
-def effective_range(count: int, rate: float) -> tuple[int, int]:
-    """First and last size outside of which Bin(count, rate) has mass below 1e-18 (Bernstein)."""
-    nats = math.log(2.0 / _DROPPED_MASS)
+def effective_range(count: int, rate: float, dropped: float = _DROPPED_MASS) -> tuple[int, int]:
+    """First and last size outside of which Bin(count, rate) has mass below `dropped` (Bernstein)."""
+    nats = math.log(2.0) - math.log(dropped)
     width = nats / 3.0 + math.sqrt(nats * nats / 9.0 + 2.0 * nats * count * rate * (1.0 - rate))
     mean = count * rate
     return max(0, math.floor(mean - width)), min(count, math.ceil(mean + width))
@@ -94,11 +97,31 @@ def _stirling_error(size: ArrayLike) -> Array:
     return np.where(k > 30.0, series, direct)
 
 
-def enumerated(count: int, rate: float) -> Nodes:
+def enumerated(count: int, rate: float, dropped: float = _DROPPED_MASS) -> Nodes:
     """Every size that matters, one node each."""
-    first, last = effective_range(count, rate)
+    first, last = effective_range(count, rate, dropped)
     sizes = np.arange(first, last + 1, dtype=np.float64)
-    return Nodes(sizes, pmf(sizes, count, rate), 0.0 if last - first == count else _DROPPED_MASS)
+    return Nodes(sizes, pmf(sizes, count, rate), 0.0 if last - first == count else dropped)
+
+
+def lattice(count: int, rate: float, steepness: float) -> Nodes:
+    """Every m-th size with m times its weight, for F a cell's mass under N(a, b/k^2): off by less than 1e-290.
+
+    `steepness` bounds how many of its deviations a threshold of F moves when the size changes by one. Where m would be 1, or an
+    empty batch, which has a denominator of its own, is possible at all, every size is a node.
+    """
+    variance = count * rate * (1.0 - rate)
+    if variance <= _LATTICE_NATS or count * rate <= _LATTICE_NATS:
+        return enumerated(count, rate, NEVER_MISSED)
+    # the two ways in which the sum over every m-th size can miss: docs/numerics.md
+    stride = math.floor(
+        min(math.pi / math.acos(1.0 - _LATTICE_NATS / variance), math.pi / (_LATTICE_REACH * steepness))
+    )
+    if stride < 2:
+        return enumerated(count, rate, NEVER_MISSED)
+    first, last = effective_range(count, rate, NEVER_MISSED)
+    sizes = np.arange(max(first, 1), last + 1, stride, dtype=np.float64)
+    return Nodes(sizes, stride * pmf(sizes, count, rate), LATTICE_ERROR)
 
 
 def grouped(count: int, rate: float, most: int) -> tuple[Array, Array, Array, float]:
@@ -124,13 +147,6 @@ def nodes(count: int, rate: float, roughness: float) -> Nodes:
     if order * 3 > last - first:
         return enumerated(count, rate)
     return _gauss(count, rate, order, _GAUSS_SLACK)
-
-
-def tiltable(count: int, rate: float) -> Nodes:
-    """For F that grow like k^j with |j| <= LARGEST_TILT, as moments under a tilt do."""
-    if deviation(count, rate) < _LEAST_DEVIATION_FOR_TILTS:
-        return enumerated(count, rate)
-    return _gauss(count, rate, _TILTABLE_NODES, _TILTABLE_SLACK)
 
 
 def _gauss(count: int, rate: float, order: int, slack: float) -> Nodes:

@@ -118,7 +118,7 @@ class Accountant(IAccountant):  # type: ignore[misc]
         """Claimed, leaked and guaranteed epsilon so far."""
         stretches = self.stretches()
         if not stretches:
-            return Spent(delta, 0.0, None, 0.0, None, ())
+            return Spent(delta, 0.0, None, 0.0, None, (), "undetermined")
         return spent_by(stretches, cases(stretches, checked_size(self.dataset_size), self.batch_size), delta)
 
     def get_epsilon(self, delta: float, *args: Any, **kwargs: Any) -> float:

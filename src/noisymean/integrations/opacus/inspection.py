@@ -14,10 +14,9 @@ from noisymean.integrations.opacus.neighbours import Case, Stretch, as_written, 
 from noisymean.integrations.opacus.seen import history_of, noise_of, optimizer_of, see, told
 from noisymean.mechanisms import SGM, Mechanism, Rate, exact_rate
 from noisymean.outward import at_least, at_most
+from noisymean.verdict import Claim, Word, check_order, decide
 
 _AMBIGUOUS = "several batch sizes fit, and leakage is the least of theirs; give batch_size= to be exact"
-# The claim and the guarantee of the noisy sum are one number, computed twice.
-_SAME = 1e-6
 
 
 @final
@@ -31,15 +30,7 @@ class Spent:
     guarantee: float | None
     pair: str | None
     notes: tuple[str, ...]
-
-    @property
-    def verdict(self) -> str:
-        """violated, holds or undetermined, as in `noisymean.account`."""
-        if self.leakage is not None and self.leakage > self.claimed * (1.0 + 1e-9):
-            return "violated"
-        if self.guarantee is not None and self.guarantee <= self.claimed * (1.0 + _SAME):
-            return "holds"
-        return "undetermined"
+    verdict: Word
 
 
 @final
@@ -172,16 +163,21 @@ def spent_by(stretches: Sequence[Stretch], found: Sequence[Case], delta: float) 
         leak = _case_leak(case, delta)
         leaks[case.smaller] = min(leak, leaks.get(case.smaller, leak))
     leaked, pair = max(leaks.values())
-    claim = math.inf
+    claim = Claim(math.inf, math.inf)
     if all(one.noisy for one in stretches):
-        claim = _claimed(run.merged([(one.claim, one.steps) for one in stretches]), delta)
+        claimed = run.merged([(one.claim, one.steps) for one in stretches])
+        is_the_run = all(case.segments is not None and run.is_claimed(case.segments, claimed) for case in found)
+        claim = Claim(*_claimed(claimed, delta), is_the_run)
+    if pair:
+        check_order(leaked, sound, f"{len(stretches)} stretches of a run")
     return Spent(
         delta=delta,
-        claimed=claim,
+        claimed=float(claim.high),  # type: ignore[arg-type]
         leakage=leaked if pair else None,
         guarantee=sound,
         pair=pair or None,
         notes=notes,
+        verdict=decide(claim, leaked if pair else None, sound),
     )
 
 
@@ -219,7 +215,7 @@ def _case_leak(case: Case, delta: float) -> tuple[float, str]:
         return 0.0, ""
 
 
-_claimed = lru_cache(maxsize=64)(run.claimed_epsilon)
+_claimed = lru_cache(maxsize=64)(run.claimed_ends)
 _leaked = lru_cache(maxsize=64)(run.leaked_epsilon)
 _guaranteed = lru_cache(maxsize=64)(run.guaranteed_epsilon)
 

@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Any, final
 
+from noisymean.accountant import Pair
 from noisymean.mechanisms import Adjacency
 from noisymean.report.page.node import BadRecord, Node, text_of, unrecognised
 from noisymean.report.page.releases import CodeRecord, code_record
@@ -33,6 +34,7 @@ class AccountRecord:
     delta: float | None
     epsilon: float | None
     adjacency: str
+    asked_pair: str | None
     claimed: float | None
     leakage: float | None
     guarantee: float | None
@@ -115,6 +117,7 @@ def account_record(node: Node) -> AccountRecord:
     if loader and batch.missing:
         batch.refuse("given for opacus-loader", "write the file again with this version")
     size, dimension = settings["dataset_size"], settings["dimension"]
+    pair = node.get("asked_pair")
     return AccountRecord(
         file=node.file,
         mechanism=mechanism,
@@ -127,6 +130,7 @@ def account_record(node: Node) -> AccountRecord:
         delta=node["delta"].number(0.0, 1.0) if asked == "delta" else None,
         epsilon=node["epsilon"].number(least=0.0) if asked == "epsilon" else None,
         adjacency=node.get("adjacency", Adjacency.ADD_REMOVE.value).one_of(*(kind.value for kind in Adjacency)),
+        asked_pair=None if pair.missing else pair.one_of(*(kind.value for kind in Pair)),
         claimed=node["claimed"][answered].number_or_none(least=0.0),
         leakage=node["leakage"][answered].number_or_none(least=0.0),
         guarantee=node["guarantee"][answered].number_or_none(least=0.0),

@@ -7,7 +7,7 @@ import shlex
 from dataclasses import dataclass
 from typing import Any, final
 
-from noisymean.accountant import Account
+from noisymean.accountant import Account, Pair
 from noisymean.explicit_pair import explicit_pairs
 from noisymean.mechanisms import Adjacency, Mechanism, OpacusLoader, with_public_size
 from noisymean.outward import at_least, at_most
@@ -50,6 +50,7 @@ class Run:
     growth: Growth | None
     curves: RunCurves | None
     source: str
+    asked_pair: Pair | None = None
 
 
 @final
@@ -122,7 +123,7 @@ def account_section(run: Run, name: str) -> Section:
             "notes": [note for note in run.notes if why is None or not note.endswith(why)],
             "elsewhere": None if run.elsewhere is None else _elsewhere(*run.elsewhere),
             "settings": _settings(run),
-            "command": account_command(answer, run.adjacency),
+            "command": account_command(answer, run.adjacency, run.asked_pair),
         },
     )
 
@@ -207,12 +208,14 @@ def _settings(run: Run) -> list[tuple[str, str]]:
     return found
 
 
-def account_command(answer: Account, adjacency: Adjacency) -> str:
+def account_command(answer: Account, adjacency: Adjacency, asked_pair: Pair | None = None) -> str:
     """The command line that gives these numbers again."""
     asked = ("--delta", answer.claimed.delta) if answer.asked_delta else ("--epsilon", answer.claimed.epsilon)
     options = [*_mechanism_options(answer.mechanism), "--steps", str(answer.steps), asked[0], repr(asked[1])]
     if adjacency is not Adjacency.ADD_REMOVE:
         options += ["--adjacency", adjacency.value]
+    if asked_pair is not None:
+        options += ["--pair", asked_pair.value]
     return shlex.join(["noisymean", "account", *options])
 
 
@@ -230,7 +233,7 @@ def _mechanism_options(mechanism: Mechanism) -> list[str]:
 
 def _snippet(run: Run) -> str | None:
     """Lines of Python that draw releases of one step on the two datasets; None where the pair is not of that family."""
-    mechanism = with_public_size(run.answer.mechanism, run.adjacency)
+    mechanism = with_public_size(run.answer.on_pair, run.adjacency)
     found = next((one for one in explicit_pairs(mechanism) if one.description == run.answer.leakage.pair), None)
     if found is None or run.adjacency is Adjacency.REPLACE_ONE:
         return None
@@ -272,7 +275,7 @@ def _constructor(mechanism: Mechanism) -> str:
 
 def _audit_command(run: Run) -> str | None:
     """The audit that runs this very pair, where it is one that the auditor knows by name."""
-    mechanism = run.answer.mechanism
+    mechanism = run.answer.on_pair
     named = {
         f"every gradient of D is {'C*u' if one.shared else 'zero'}, the new record's is {one.new:g}*C*u": one
         for one in Structure

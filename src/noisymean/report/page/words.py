@@ -122,7 +122,7 @@ def account_verdict(answer: Account, adjacency: Adjacency) -> Verdict:
                 "unknown" if weak else "good",
                 "promise kept, but a weak one" if weak else "promise kept",
                 f"The privacy promised for this training run is kept: {sound} is proved{fixed}.",
-                "The proof covers every pair of datasets of this size that differ in one record."
+                "The proof covers every dataset of this size, with one record added or removed."
                 + (" But a value this large promises little: an attacker may learn almost everything." if weak else ""),
             )
         case _:
