@@ -80,7 +80,9 @@ def test_full_batches_are_closed_form(
     mu = 2.0 * count / ((count + 1.0) * sigma)
     curve = gaussian_pair(dimension * steps, math.sqrt(steps) * mu, log_scale=-math.log1p(1.0 / count))
     exact = worse_direction(curve, delta)
-    _, leaked, sound = epsilons(nm.account(of(kind, count, dimension, 1, sigma), steps=steps, delta=delta))
+    _, leaked, sound = epsilons(
+        nm.account(of(kind, count, dimension, 1, sigma), steps=steps, delta=delta, pair="larger")
+    )
     assert leaked == pytest.approx(exact, rel=1e-6)
     assert sound == pytest.approx(exact, rel=1e-6)
     assert leaked <= sound
@@ -91,7 +93,7 @@ def test_full_batches_are_closed_form(
 def test_full_batches_by_epsilon(kind: Any, epsilon: float) -> None:
     curve = gaussian_pair(40 * 30, math.sqrt(30.0) * 0.04 * 50 / 51, log_scale=-math.log1p(1.0 / 50))
     exact = max(float(curve.delta(epsilon)), float(curve.inverse().delta(epsilon)))
-    _, leaked, sound = deltas(nm.account(of(kind, 50, 40, 1, 50.0), steps=30, epsilon=epsilon))
+    _, leaked, sound = deltas(nm.account(of(kind, 50, 40, 1, 50.0), steps=30, epsilon=epsilon, pair="larger"))
     assert leaked == pytest.approx(exact, rel=1e-6)
     assert sound == pytest.approx(exact, rel=1e-6)
     assert leaked <= sound
@@ -146,12 +148,36 @@ def test_violated() -> None:
 
 
 def test_holds_where_the_floor_stays() -> None:
-    account = nm.account(of(nm.FEASGM, 140_200, 26_010, 0.005, 10.0), steps=200, delta=1e-5)
+    account = nm.account(of(nm.FEASGM, 140_250, 26_010, 0.005, 10.0), steps=200, delta=1e-5)
     assert account.verdict == "holds"
     claimed, leaked, sound = epsilons(account)
     assert leaked <= sound
     assert sound == pytest.approx(claimed, rel=1e-6)
     assert any("is SGM" in note for note in account.notes)
+
+
+def test_a_record_removed_counts_as_well() -> None:
+    """140,200 records are divided by 701, and so are 140,201; but 140,199 are divided by 700."""
+    mechanism = of(nm.FEASGM, 140_200, 26_010, 0.005, 10.0)
+    account = nm.account(mechanism, steps=200, delta=1e-5)
+    assert account.verdict == "violated"
+    assert account.pair is nm.Pair.SMALLER
+    assert account.on_pair == of(nm.FEASGM, 140_199, 26_010, 0.005, 10.0)
+    assert [one.pair for one in account.neighbours] == [nm.Pair.LARGER, nm.Pair.SMALLER]
+    assert any("701 to 700" in note for note in account.notes)
+    larger, smaller = (nm.account(mechanism, steps=200, delta=1e-5, pair=pair) for pair in ("larger", "smaller"))
+    assert larger.verdict == "holds"
+    assert smaller.leakage == account.leakage
+    with pytest.raises(nm.InvalidInput, match=r"pair=.*smaller or larger"):
+        nm.account(mechanism, steps=200, delta=1e-5, pair="both")
+
+
+def test_without_its_only_record_nothing_is_said_of_removing_it() -> None:
+    account = nm.account(of(nm.EASGM, 1, 10, 0.5, 1.0), steps=2, delta=1e-5)
+    assert [one.pair for one in account.neighbours] == [nm.Pair.LARGER]
+    assert any("only a record added" in note for note in account.notes)
+    with pytest.raises(nm.Undefined, match="no record can be taken away"):
+        nm.account(of(nm.EASGM, 1, 10, 0.5, 1.0), steps=2, delta=1e-5, pair="smaller")
 
 
 def test_holds_for_the_noisy_sum() -> None:

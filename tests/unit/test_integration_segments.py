@@ -24,7 +24,7 @@ def test_without_sampling_the_sum_is_one_gaussian() -> None:
         [(nm.SGM(sample_rate=1, noise_multiplier=5.0), 3), (nm.SGM(sample_rate=1, noise_multiplier=8.0), 7)]
     )
     exact = Gaussian(math.sqrt(3 / 25 + 7 / 64))
-    assert segments.claimed_epsilon(run, DELTA) == pytest.approx(exact.epsilon(DELTA, Side.ABOVE), rel=1e-7)
+    assert segments.claimed_ends(run, DELTA)[1] == pytest.approx(exact.epsilon(DELTA, Side.ABOVE), rel=1e-7)
     assert segments.guaranteed_epsilon(run, DELTA) == pytest.approx(exact.epsilon(DELTA, Side.ABOVE), rel=1e-7)
     assert segments.leaked_epsilon(run, DELTA)[0] == pytest.approx(exact.epsilon(DELTA, Side.BELOW), rel=1e-7)
     assert segments.guaranteed_delta(run, 1.0) == pytest.approx(float(exact.delta(1.0)), rel=1e-7)
@@ -34,7 +34,7 @@ def test_one_mechanism_in_two_stretches_is_one_run() -> None:
     whole = nm.account(loader(1.0), steps=100, delta=DELTA)
     run = segments.merged([(loader(1.0), 60), (loader(1.0), 40)])
     assert run == ((loader(1.0), 100),)
-    assert segments.claimed_epsilon(run, DELTA) == pytest.approx(whole.claimed.epsilon)
+    assert segments.claimed_ends(run, DELTA)[1] == pytest.approx(whole.claimed.epsilon)
     assert segments.leaked_epsilon(run, DELTA) == (pytest.approx(whole.leakage.epsilon), whole.leakage.pair)
     assert segments.guaranteed_epsilon(run, DELTA) == pytest.approx(whole.guarantee.epsilon)
 
@@ -44,7 +44,7 @@ def test_a_schedule_lies_between_its_extremes_and_around_the_truth() -> None:
     loud, quiet = (segments.merged([(loader(noise), 100)]) for noise in (1.0, 1.5))
     mixed = segments.merged([(loader(1.0), 60), (loader(1.5), 40)])
     for ask in (
-        segments.claimed_epsilon,
+        lambda run, delta: segments.claimed_ends(run, delta)[1],
         segments.guaranteed_epsilon,
         lambda run, delta: segments.leaked_epsilon(run, delta)[0],
     ):
@@ -69,4 +69,4 @@ def test_nothing_is_promised_where_a_segment_has_no_proof() -> None:
     run = segments.merged([(loader(1.0), 10), (loader(1.0, size=1024), 10)])
     with pytest.raises(Undefined, match="rate alone"):
         segments.guarantees(run)
-    assert segments.leaked_epsilon(run, DELTA)[0] > segments.claimed_epsilon(run, DELTA)
+    assert segments.leaked_epsilon(run, DELTA)[0] > segments.claimed_ends(run, DELTA)[1]
