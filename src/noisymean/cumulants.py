@@ -25,11 +25,8 @@ from functools import cached_property
 from typing import NamedTuple, final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from noisymean.numerics.logs import Array, log1pmx, x_minus_arctan
-
-ComplexArray = NDArray[np.complex128]
+from noisymean.numerics.logs import Array, ComplexArray, log1p_complex, log1pmx, x_minus_arctan
 
 _DECAY = 40.0
 _MOST_NODES = 1 << 17
@@ -151,7 +148,7 @@ class Outcomes(Cumulants):
             real[row] = -2.0 * np.einsum("...i,...i->...", weighted, half.imag)
             imag[row] = 2.0 * np.einsum("...i,...i->...", weighted, half.real)
             half *= turn
-        return _log1p(real, imag)
+        return log1p_complex(real, imag)
 
 
 @final
@@ -165,7 +162,8 @@ class LineCumulants(Cumulants):
         log p = -x^2/2 + log sum_i a_i e^(u_i x) + const,
         l = -(bend/2) x^2 + log sum_i b_i e^(v_i x) - log sum_i a_i e^(u_i x) + const,
 
-    positive weights, the u_i within `base_spread` of each other and the v_i within `spread`. docs/numerics.md, "The rule over
+    positive weights, the u_i within `base_spread` of each other and the v_i within `spread`. Where the second sum is no more than
+    1 + e^(log_odds + spread x), that is told: it hardly turns while it is hardly more than 1. docs/numerics.md, "The rule over
     the line", proves from that how fast the rule converges, and the step is chosen for an error of e^-40. The window follows the
     tilt.
     """
@@ -178,6 +176,7 @@ class LineCumulants(Cumulants):
     base_spread: float = 0.0
     bend: float = 0.0
     tilts: tuple[float, float] = (-np.inf, np.inf)
+    log_odds: float = np.inf
     # K(1) where Q has mass at an infinite loss
     log_finite: float = 0.0
 
@@ -197,7 +196,7 @@ class LineCumulants(Cumulants):
             min(high, 0.5 * (self.tilts[1] + float(np.max(theta)))),
         )
         ends = self._both_windows(low, high)
-        frequency = self._frequency(low, high, tau_most, max(abs(ends[0]), abs(ends[1])))
+        frequency = self._frequency(low, high, tau_most, ends)
         key = (low, high, 2.0 ** (0.5 * np.ceil(2.0 * np.log2(frequency))))
         if key not in self._cache:
             wanted = (ends[1] - ends[0]) * key[2] / (2.0 * np.pi)
@@ -209,20 +208,23 @@ class LineCumulants(Cumulants):
             self._cache[key] = Outcomes(np.ravel(self.loss(x)), np.exp(log_mass), log_mass)
         return self._cache[key]
 
-    def _frequency(self, low: float, high: float, tau: float, farthest: float) -> float:
-        """2 pi over the widest step whose error is e^-_DECAY for tilts from `low` to `high`, |x| <= `farthest`.
+    def _frequency(self, low: float, high: float, tau: float, ends: tuple[float, float]) -> float:
+        """2 pi over the widest step whose error is e^-_DECAY for tilts from `low` to `high`, x between the ends.
 
         On the line x + ib the parabola grows by e^((1 + bend theta) b^2/2); a sum of exponentials keeps at least cos(spread b/2)
-        of its size, which matters where its exponent is negative, and turns by at most spread b, the parabola of the loss by
-        bend |x| b, both of which tau multiplies.
+        of its size, which matters where its exponent is negative, and turns by at most spread b, that of 1 + w by at most
+        spread b |w|/(1 - |w|), the parabola of the loss by bend |x| b, all of which tau multiplies.
         """
+        ratio = math.exp(min(self.log_odds + self.spread * ends[1], -0.5)) if self.log_odds < np.inf else 1.0
+        turning = self.spread * min(1.0, ratio / (1.0 - ratio) if ratio < 0.5 else 1.0)
+        farthest = max(abs(ends[0]), abs(ends[1]))
         widest = max(self.spread, self.base_spread)
         stiff = 1.0 + max(self.bend * low, self.bend * high)
         b = min(2.0 / math.sqrt(stiff), 0.5 * math.pi / max(widest, 1e-300))
         growth = 0.5 * stiff * b * b
         for spread, power in ((self.spread, max(-low, 0.0)), (self.base_spread, max(high - 1.0, 0.0))):
             growth -= power * math.log(math.cos(0.5 * spread * b))
-        return (_DECAY + growth) / b + tau * (self.spread + self.base_spread + abs(self.bend) * farthest)
+        return (_DECAY + growth) / b + tau * (turning + self.base_spread + abs(self.bend) * farthest)
 
     def _both_windows(self, low: float, high: float) -> tuple[float, float]:
         if (low, high) not in self._windows:
@@ -339,7 +341,7 @@ class GaussianPairCumulants(Cumulants):
         versine = 2.0 * np.square(np.sin(0.5 * angle))
         total_real = np.sum(weights * (growth - (1.0 + growth) * versine), axis=-1)
         total_imag = np.sum(weights * (1.0 + growth) * np.sin(angle), axis=-1)
-        return _log1p(total_real, total_imag)
+        return log1p_complex(total_real, total_imag)
 
 
 @final
@@ -385,7 +387,7 @@ def _turned(centred: Array, mass: Array, line: Line) -> ComplexArray:
         weighted = mass * half.imag
         real[row : row + rows] = -2.0 * np.einsum("ji,ji->j", weighted, half.imag)
         imag[row : row + rows] = 2.0 * np.einsum("ji,ji->j", weighted, half.real)
-    return _log1p(real[:, None], imag[:, None])
+    return log1p_complex(real[:, None], imag[:, None])
 
 
 def _down(x: float) -> float:
@@ -393,8 +395,3 @@ def _down(x: float) -> float:
     if x >= 1.0:
         return math.ldexp(1.0, math.floor(math.log2(x)))
     return -math.ldexp(1.0, math.ceil(math.log2(max(-x, 2.0**-10)))) if x < 0.0 else 0.0
-
-
-def _log1p(real: Array, imag: Array) -> ComplexArray:
-    """log(1 + real + i imag) without cancellation for small arguments."""
-    return np.asarray(0.5 * np.log1p(real * (2.0 + real) + imag * imag) + 1j * np.arctan2(imag, 1.0 + real))

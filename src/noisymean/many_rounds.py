@@ -26,7 +26,7 @@ from noisymean.cumulants import Cumulants, GaussianPairCumulants, LineCumulants,
 from noisymean.explicit_pair import ExplicitPair, LineMixture, explicit_pairs, loss_in_cells, tabulated
 from noisymean.gaussian_pair import GaussianPairs
 from noisymean.mechanisms import ASGM, Expected, Mechanism, denominator_step
-from noisymean.numerics.logs import Array
+from noisymean.numerics.logs import Array, log_mean_exp
 from noisymean.one_round import asgm_given_batch, batch_shift, ceiling, claimed, guarantee, noisy_sum, transparent
 from noisymean.rounds import Chain, DeltaCurve, Loss, Rounds
 from noisymean.size_revealed import size_revealed
@@ -122,12 +122,15 @@ def sgm_cumulants(rate: float, noise_multiplier: float) -> Cumulants:
     shift = 1.0 / noise_multiplier
     if rate == 1.0:
         return GaussianPairCumulants(1.0, np.ones(1), np.array([shift]), 0.0)
-    stay, move = math.log1p(-rate), math.log(rate)
-
-    def loss(x: Array) -> Array:
-        return np.logaddexp(stay, move + shift * x - 0.5 * shift * shift)
-
-    return LineCumulants(_log_normal, loss, 0.0, 1.0, spread=shift)
+    odds = math.log(rate) - math.log1p(-rate) - 0.5 * shift * shift
+    return LineCumulants(
+        _log_normal,
+        lambda x: log_mean_exp(rate, shift * x - 0.5 * shift * shift),
+        0.0,
+        1.0,
+        spread=shift,
+        log_odds=odds,
+    )
 
 
 def _log_normal(x: Array) -> Array:

@@ -6,9 +6,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 Array = NDArray[np.float64]
+ComplexArray = NDArray[np.complex128]
 
 LOG_2 = 0.6931471805599453
 
+_LEAST_LOG = -700.0
 # Below this |x| the Taylor series converge to full precision in _terms(|x|) terms.
 _SERIES_RADIUS = 0.125
 
@@ -44,6 +46,24 @@ def x_minus_arctan(x: ArrayLike) -> Array:
     for power in range(2 * _terms(float(np.max(z))) + 3, 1, -2):
         series = 1.0 / power - z * series
     return np.asarray(np.where(small, x * z * series, x - np.arctan(x)), dtype=np.float64)
+
+
+def log1p_complex(real: Array, imag: Array) -> ComplexArray:
+    """log(1 + real + i imag), without cancellation for small arguments; a zero becomes e^-700, whose powers are numbers too."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        near = 0.5 * np.log1p(real * (2.0 + real) + imag * imag)
+        far = np.log(np.hypot(1.0 + real, imag))
+    size = np.maximum(np.where(real > -0.5, near, far), _LEAST_LOG)
+    return np.asarray(size + 1j * np.arctan2(imag, 1.0 + real))
+
+
+def log_mean_exp(rate: float, x: ArrayLike) -> Array:
+    """log(1 - rate + rate e^x), to full relative precision however small the rate or x is; 0 < rate < 1."""
+    x = np.asarray(x, dtype=np.float64)
+    with np.errstate(over="ignore"):
+        gain = rate * np.expm1(x)
+    near = np.log1p(np.maximum(np.minimum(gain, 1.0), -0.5))
+    return np.asarray(np.where(np.abs(gain) <= 0.5, near, np.logaddexp(np.log1p(-rate), np.log(rate) + x)))
 
 
 def log1mexp(x: ArrayLike) -> Array:
