@@ -17,11 +17,14 @@ from typing import final
 import numpy as np
 
 from noisymean.numerics.logs import Array
-from noisymean.pld.discretize import Atoms, discretize
+from noisymean.pld.discretize import MEETING, Atoms, from_tails
 from noisymean.tradeoff import Side, Tails, TradeOff
 
-# Where a one-round loss may begin and end.
-_SCOUTS = np.concatenate([-np.logspace(15, -12, 700), np.logspace(-12, 15, 700)])
+# Where a one-round loss may begin and end, and up to where it is looked at closely; so many looks for each power of ten.
+_LARGEST, _LARGE = 15.0, 2.0
+_CLOSE_LOOKS, _FAR_LOOKS = 24, 6
+# The smallest loss of a round that is told from 0, over the root of the number of rounds.
+_SMALLEST = 1e-6
 # Share of the cells that goes to all scouted ones alike, so that no range is left without any.
 _EVEN = 0.25
 
@@ -37,7 +40,7 @@ class Cells:
 
     def atoms(self, side: Side) -> Atoms:
         """The loss on these cells, to a stated side."""
-        return discretize(self.curve, self.edges, side)
+        return from_tails(self.curve, self.edges, self.tails, side)
 
     def refined(self, tilts: Sequence[tuple[float, float]], number: int) -> Cells:
         """As many cells in the same range, each with its share of what they cost.
@@ -60,7 +63,7 @@ class Cells:
                 share += (1.0 - _EVEN) / len(tilts) * one / float(one.sum())
         reached = np.concatenate([[0.0], np.cumsum(share)])
         inner = np.interp(np.linspace(0.0, reached[-1], number + 1)[1:-1], reached, self.edges)
-        edges = np.unique(np.concatenate([self.edges[:1], inner, self.edges[-1:]]))
+        edges = np.union1d(np.concatenate([self.edges[:1], inner, self.edges[-1:]]), MEETING)
         return Cells(self.curve, edges, self.curve.tails(edges))
 
 
@@ -79,14 +82,23 @@ class Scouted:
         high = int(np.searchsorted(-tails.q_above, 23.0 - log_delta + math.log(self.count)))
         # beyond the last finite loss there is nothing to tell
         high = min(high, int(np.searchsorted(-tails.p_above, np.inf)))
-        return max(low, 0), min(high, _SCOUTS.size - 1)
+        return max(low, 0), min(high, self._scouts.size - 1)
 
     def cells(self, log_delta: float) -> Cells:
         """The scouted cells of that range."""
         low, high = self.range(log_delta)
-        chosen = slice(low, max(high, low + 1) + 1)
-        return Cells(self.curve, _SCOUTS[chosen], Tails(*(side[chosen] for side in self._tails)))
+        chosen = np.isin(self._scouts, MEETING)
+        chosen[low : max(high, low + 1) + 1] = True
+        return Cells(self.curve, self._scouts[chosen], Tails(*(side[chosen] for side in self._tails)))
+
+    @cached_property
+    def _scouts(self) -> Array:
+        least = math.log10(_SMALLEST / math.sqrt(self.count))
+        near = np.logspace(least, _LARGE, math.ceil(_CLOSE_LOOKS * (_LARGE - least)))
+        far = np.logspace(_LARGE, _LARGEST, math.ceil(_FAR_LOOKS * (_LARGEST - _LARGE)))
+        sizes = np.concatenate([near, far[1:]])
+        return np.union1d(np.concatenate([-sizes, sizes]), MEETING)
 
     @cached_property
     def _tails(self) -> Tails:
-        return self.curve.tails(_SCOUTS)
+        return self.curve.tails(self._scouts)

@@ -24,13 +24,13 @@ from typing import final
 
 import numpy as np
 
-from noisymean.numerics.logs import Array, log_mean_exp
+from noisymean.numerics.logs import Array, log_difference, log_mean_exp
 from noisymean.tradeoff import Inverse, Side, Subsampled, Tails, TradeOff
 
 # Rounding of exponentials, differences and slopes for each edge, as a share of the tails that they are made of.
 _ROUNDING = 5e-16
 # The two tails of delta meet at one of the edges, at the latest where e^t >= 3: further right there would be no digits left.
-_MEETING = (0.0, 1.5)
+MEETING = (0.0, 1.5)
 # What an exponential may lose where it is too small to be written down.
 _LEAST = 1e-300
 
@@ -77,18 +77,18 @@ class Atoms:
 
 def discretize(curve: TradeOff, edges: Array, side: Side) -> Atoms:
     """The loss of T(P, Q) under Q on the cells between rising edges."""
+    edges = np.union1d(edges, MEETING)
+    return from_tails(curve, edges, curve.tails(edges), side)
+
+
+def from_tails(curve: TradeOff, edges: Array, tails: Tails, side: Side) -> Atoms:
+    """The same where the tails at the edges, MEETING among them, are known."""
     match curve:
         case Subsampled(base=base, rate=rate) if 0.0 < rate < 1.0:
-            return _mixed(_cut(base, _unmixed(edges, rate), side), rate, curve.slack, side)
+            return _mixed(discretize(base, _unmixed(edges, rate), side), rate, curve.slack, side)
         case Inverse(forward=Subsampled(base=base, rate=rate)) if 0.0 < rate < 1.0:
-            return _mixed(_cut(base, _unmixed(-edges[::-1], rate), side), rate, curve.slack, side, reverse=True)
-        case _:
-            return _cut(curve, edges, side)
-
-
-def _cut(curve: TradeOff, edges: Array, side: Side) -> Atoms:
-    edges = np.union1d(edges, _MEETING)
-    tails, rounding = curve.tails(edges), curve.relative_error + _ROUNDING * (8 + edges.size)
+            return _mixed(discretize(base, _unmixed(-edges[::-1], rate), side), rate, curve.slack, side, reverse=True)
+    rounding = curve.relative_error + _ROUNDING * (8 + edges.size)
     if side is Side.ABOVE:
         return _chords(edges, tails, rounding, curve.slack)
     return _tests(edges, tails, rounding, curve.slack)
@@ -161,7 +161,7 @@ def _bends(t: Array, delta: Array, excess: Array, meet: int) -> Array:
     behind = np.concatenate([rises / at_left[:meet], falls / at_left[meet:], [0.0]])
     mass = before - behind
     mass[:meet] *= -1.0
-    if t[meet] < _MEETING[1]:
+    if t[meet] < MEETING[1]:
         mass[meet] = math.exp(t[meet]) - before[meet] - behind[meet]
     else:
         # edges further left were left out: by delta itself, from the one before or from (0, 1)
@@ -171,20 +171,21 @@ def _bends(t: Array, delta: Array, excess: Array, meet: int) -> Array:
 
 
 def _tests(edges: Array, tails: Tails, rounding: float, slack: float) -> Atoms:
-    q_above, p_above = np.exp(tails.q_above) * (1.0 - rounding), np.exp(tails.p_above) * (1.0 + rounding)
-    q_below, p_below = np.exp(tails.q_below) * (1.0 + rounding), np.exp(tails.p_below) * (1.0 - rounding)
-    upper = q_above + p_above <= q_below + p_below
+    less, more = math.log1p(-rounding), math.log1p(rounding)
+    q_above, p_above = tails.q_above + less, tails.p_above + more
+    q_below, p_below = tails.q_below + more, tails.p_below + less
+    upper = np.logaddexp(q_above, p_above) <= np.logaddexp(q_below, p_below)
     first = int(np.argmax(upper)) if upper.any() else edges.size
-    # never to reject, and always
-    p = np.concatenate([[0.0], p_below[:first], p_above[first:], [0.0]])
-    q = np.concatenate([[0.0], q_below[:first], q_above[first:], [0.0]])
+    # never to reject, and always; logarithms, for P may be e^-1000 where Q lives
+    p = np.concatenate([[-np.inf], p_below[:first], p_above[first:], [-np.inf]])
+    q = np.concatenate([[-np.inf], q_below[:first], q_above[first:], [-np.inf]])
     # what P has nothing of beyond the last edge is at infinity, the rest beyond it is left out: Q's mass at no loss leaks less
-    infinite = float(q_above[-1]) if np.isneginf(tails.p_above[-1]) and first < edges.size else 0.0
+    infinite = math.exp(q_above[-1]) if np.isneginf(tails.p_above[-1]) and first < edges.size else 0.0
     first += 1
     while True:
-        p_cells, q_cells = _cells(p, first)[:-1], _cells(q, first)[:-1]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            losses = np.log(q_cells) - np.log(p_cells)
+        p_cells, q_cells = _log_cells(p, first)[:-1], _log_cells(q, first)[:-1]
+        with np.errstate(invalid="ignore"):
+            losses = q_cells - p_cells
             # an edge between two cells is of use if it tells a smaller ratio from a larger one
             bad = ~(np.diff(losses) >= 0.0)
         if not bad.any():
@@ -196,13 +197,17 @@ def _tests(edges: Array, tails: Tails, rounding: float, slack: float) -> Atoms:
         drop[1 : 1 + bad.size] = bad & (since % 2 == 1)
         first -= int(np.sum(drop[:first]))
         p, q = p[~drop], q[~drop]
-    seen = (q_cells > 0.0) & np.isfinite(losses)
-    return Atoms(losses[seen], q_cells[seen], infinite, slack)
+    seen = np.isfinite(losses)
+    return Atoms(losses[seen], np.exp(q_cells[seen]), infinite, slack)
 
 
-def _cells(tail: Array, first: int) -> Array:
-    """Masses between neighbours: lower tails before index `first`, upper ones from there on."""
-    cells = np.diff(tail)
-    cells[first:] *= -1.0
-    cells[first - 1] = 1.0 - tail[first - 1] - tail[first]
-    return np.asarray(cells)
+def _log_cells(tail: Array, first: int) -> Array:
+    """Log masses between neighbours: lower tails before index `first`, upper ones from there on."""
+    middle = 1.0 - math.exp(tail[first - 1]) - math.exp(tail[first])
+    return np.concatenate(
+        [
+            log_difference(tail[1:first], tail[: first - 1]),
+            [math.log(middle) if middle > 0.0 else -np.inf],
+            log_difference(tail[first:-1], tail[first + 1 :]),
+        ]
+    )
