@@ -123,6 +123,14 @@ class ExplicitPair:
     @cached_property
     def curve(self) -> TradeOff:
         """A trade-off function that is nowhere below T(M(D), M(D')), and equal to it up to the cutting into cells."""
+        return self._seen(backward=False)
+
+    @cached_property
+    def backward_curve(self) -> TradeOff:
+        """One whose inverse is nowhere below T(M(D'), M(D)): the same, with each cell rounded the other way."""
+        return self._seen(backward=True)
+
+    def _seen(self, *, backward: bool) -> TradeOff:
         p_scale, q_scale = np.unique(self.p.scales), np.unique(self.q.scales)
         if p_scale.size == 1 and q_scale.size == 1:
             log_scale = float(np.log(q_scale[0] / p_scale[0])) if self.log_scale is None else self.log_scale
@@ -138,10 +146,10 @@ class ExplicitPair:
                     self.p.in_units(unit),
                     -log_scale,
                     self.left_out,
-                    backward=True,
+                    backward=not backward,
                 ).inverse()
-            return _product_curve(self.dimension, self.p, self.q, log_scale, self.left_out)
-        return self.cells.told(backward=False)
+            return _product_curve(self.dimension, self.p, self.q, log_scale, self.left_out, backward=backward)
+        return self.cells.told(backward=backward)
 
     @cached_property
     def cells(self) -> Cells:
@@ -403,7 +411,7 @@ def _ends(curve: TradeOff) -> Array:
 
 
 def _product_curve(
-    dimension: int, p: LineMixture, q: LineMixture, log_scale: float, left_out: float, *, backward: bool = False
+    dimension: int, p: LineMixture, q: LineMixture, log_scale: float, left_out: float, *, backward: bool
 ) -> TradeOff:
     """T when x1 and rho are independent: the line's loss by nodes, the rest in closed form; `backward` for use by its inverse."""
     low, high = _line_ends(p, q)

@@ -78,7 +78,7 @@ def replaced_rounds(mechanism: Mechanism, steps: int) -> tuple[ExplicitPair, Rou
         spread=shift,
         base_spread=shift,
     )
-    return pair, Rounds(((steps, Loss(lambda: pair.curve, cumulants)),))
+    return pair, Rounds(((steps, _as_seen(pair, cumulants)),))
 
 
 def transparent_rounds(mechanism: Mechanism, steps: int) -> Rounds:
@@ -154,11 +154,16 @@ def pair_rounds(pair: ExplicitPair, steps: int) -> Rounds:
         forward, backward = (_in_cells(pair, backward=backward) for backward in (False, True))
         return Rounds(((steps, replace(forward, mirror=backward)),))
     if pair.p.means.size == 1:
-        return Rounds(((steps, Loss(lambda: pair.curve, _zero_pair_cumulants(pair))),))
+        return Rounds(((steps, _as_seen(pair, _zero_pair_cumulants(pair))),))
     if steps == 1:
-        return Rounds(((1, Loss(lambda: pair.curve, None)),))
+        return Rounds(((1, _as_seen(pair, None)),))
     forward, backward = (_in_line_cells(pair, backward=backward) for backward in (False, True))
     return Rounds(((steps, replace(forward, mirror=backward)),))
+
+
+def _as_seen(pair: ExplicitPair, cumulants: Cumulants | None) -> Loss:
+    """The pair's own curve, rounded for either direction."""
+    return Loss(lambda: pair.curve, cumulants, mirror=Loss(lambda: pair.backward_curve, cumulants))
 
 
 def _in_cells(pair: ExplicitPair, *, backward: bool) -> Loss:

@@ -23,6 +23,8 @@ from noisymean.tradeoff import Side, Tails, TradeOff
 # Where a one-round loss may begin and end, and up to where it is looked at closely; so many looks for each power of ten.
 _LARGEST, _LARGE = 15.0, 2.0
 _CLOSE_LOOKS, _FAR_LOOKS = 24, 6
+# Every how many of them are looked at first.
+_STRIDE = 8
 # The smallest loss of a round that is told from 0, over the root of the number of rounds.
 _SMALLEST = 1e-6
 # Share of the cells that goes to all scouted ones alike, so that no range is left without any.
@@ -75,21 +77,33 @@ class Scouted:
     count: int
     curve: TradeOff
 
-    def range(self, log_delta: float) -> tuple[int, int]:
-        """Scouts outside of which Q has mass below e^(log_delta - 23)/count above, and 1e-18/count below."""
-        tails = self._tails
+    def cells(self, log_delta: float) -> Cells:
+        """The scouted cells outside of which Q has mass below e^(log_delta - 23)/count above, and 1e-18/count below.
+
+        Tails far away may be dear: every few scouts say between which ones to look.
+        """
+        few, between = self._scouts[::_STRIDE], np.isin(self._scouts, MEETING)
+        low, high = self._range(self._few_tails, log_delta)
+        between |= (self._scouts >= few[low]) & (self._scouts <= few[high])
+        edges = self._scouts[between]
+        tails = self.curve.tails(edges)
+        low, high = self._range(tails, log_delta)
+        chosen = np.isin(edges, MEETING)
+        chosen[low : max(high, low + 1) + 1] = True
+        return Cells(self.curve, edges[chosen], Tails(*(side[chosen] for side in tails)))
+
+    def is_beyond(self, log_delta: float) -> bool:
+        """Whether all of the loss is beyond every scout."""
+        low, high = self._range(self._few_tails, log_delta)
+        return low == high
+
+    def _range(self, tails: Tails, log_delta: float) -> tuple[int, int]:
+        last = tails.q_above.size - 1
         low = int(np.searchsorted(tails.q_below, -41.0 - math.log(self.count))) - 1
         high = int(np.searchsorted(-tails.q_above, 23.0 - log_delta + math.log(self.count)))
         # beyond the last finite loss there is nothing to tell
         high = min(high, int(np.searchsorted(-tails.p_above, np.inf)))
-        return max(low, 0), min(high, self._scouts.size - 1)
-
-    def cells(self, log_delta: float) -> Cells:
-        """The scouted cells of that range."""
-        low, high = self.range(log_delta)
-        chosen = np.isin(self._scouts, MEETING)
-        chosen[low : max(high, low + 1) + 1] = True
-        return Cells(self.curve, self._scouts[chosen], Tails(*(side[chosen] for side in self._tails)))
+        return min(max(low, 0), last), min(high, last)
 
     @cached_property
     def _scouts(self) -> Array:
@@ -100,5 +114,5 @@ class Scouted:
         return np.union1d(np.concatenate([-sizes, sizes]), MEETING)
 
     @cached_property
-    def _tails(self) -> Tails:
-        return self.curve.tails(self._scouts)
+    def _few_tails(self) -> Tails:
+        return self.curve.tails(self._scouts[::_STRIDE])

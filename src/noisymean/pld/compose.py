@@ -137,7 +137,7 @@ class GridComposition:
         """
         alpha = np.asarray(check_probability("alpha", alpha), dtype=np.float64)
         log_delta = math.log(1e-12)
-        if any(np.ptp(one.range(log_delta)) == 0 for one in self._scouted):
+        if any(one.is_beyond(log_delta) for one in self._scouted):
             # one round alone is beyond every loss that is looked at: what holds for any curve
             return np.zeros_like(alpha) if side is Side.BELOW else 1.0 - alpha
         opposite = Side.ABOVE if side is Side.BELOW else Side.BELOW

@@ -49,9 +49,11 @@ class Layer:
         for count, loss in self.rounds:
             log_mgf, mass = loss.tilted(theta)
             first = int(np.searchsorted(loss.losses, self.cut))
-            # a mass may be too small to be written down
-            large = loss.from_index(first).tilted(theta)[0] - log_mgf if first < loss.losses.size else -math.inf
-            parts.append((count, loss.losses, mass, log_mgf, min(large, 0.0) if first else 0.0))
+            # of all there is, of nothing, or of a mass that may be too small to be written down
+            large = 0.0 if first == 0 else -math.inf
+            if 0 < first < loss.losses.size:
+                large = min(loss.from_index(first).tilted(theta)[0] - log_mgf, 0.0)
+            parts.append((count, loss.losses, mass, log_mgf, large))
         return parts
 
     def has_any(self) -> bool:
@@ -100,8 +102,8 @@ def window_at_epsilon(layer: Layer, epsilon: float) -> Window:
 def window_around(layer: Layer, theta: float) -> Window:
     """The window for a given tilt."""
     base, nats = layer.log_mgf(theta), -math.log(OUTSIDE)
-    below = _descend(lambda extra: (layer.log_mgf(theta - extra) - base + nats) / extra)
-    above = _descend(lambda extra: (layer.log_mgf(theta + extra) - base + nats) / extra)
+    below = _descend(lambda extra: (layer.log_mgf(theta - extra) - base + nats) / extra, _FACTORS[:4])
+    above = _descend(lambda extra: (layer.log_mgf(theta + extra) - base + nats) / extra, _FACTORS[:4])
     return Window(theta, below, above)
 
 
@@ -116,10 +118,10 @@ def chernoff(layer: Layer, theta: float, epsilon: float) -> float:
     return layer.log_mgf(theta) - theta * epsilon + log_weight(theta)
 
 
-def _descend(bound: Callable[[float], float]) -> float:
+def _descend(bound: Callable[[float], float], factors: Sequence[float] = _FACTORS) -> float:
     """A positive number near the minimum of `bound`, by factors; near is enough, every value is a valid bound."""
     best, x = bound(1.0), 1.0
-    for factor in _FACTORS:
+    for factor in factors:
         # the last thousandth is not worth a tilt that leaves no digits
         while _TILTS[0] < x * factor < _TILTS[1] and (candidate := bound(x * factor)) < best - 1e-4 * max(
             abs(best), 1e-6
