@@ -16,7 +16,6 @@ import numpy as np
 import noisymean as nm
 from noisymean.numerics import binomial
 from noisymean.numerics.inversion import solve_decreasing
-from noisymean.size_revealed import size_revealed
 from noisymean.tradeoff import TradeOff
 
 ODDS = np.linspace(-60.0, 60.0, 41)
@@ -57,14 +56,6 @@ def rows() -> list[tuple[str, Callable[[], TradeOff], tuple[int, int, float, flo
         mechanism = kind(dataset_size=count, dimension=dimension, sample_rate=rate, noise_multiplier=sigma)
         result.append(
             (f"guarantee, {kind.__name__}", lambda m=mechanism: nm.guarantee(m), (count, dimension, rate, sigma))
-        )
-    for count, rate, sigma in ((59_999, 0.7, 10.0), (999_999, 0.001, 0.8), (539, 0.914, 0.467)):
-        result.append(
-            (
-                "size revealed, ASGM",
-                lambda c=count, r=rate, s=sigma: size_revealed(c, r, s),
-                (count, 1, rate, sigma),
-            )
         )
     return result
 

@@ -278,6 +278,10 @@ class LossOnLine(TradeOff):
         # the spline of `across` (measured: docs/numerics.md)
         return 1e-6 if self.across.dof < _MANY_DIMENSIONS else 2e-8
 
+    @property
+    def masses(self) -> tuple[float, float]:
+        return math.fsum(self.p) + self.left_out, math.fsum(self.q) + self.left_out
+
     def tails(self, t: Array) -> Tails:
         t = np.asarray(t, dtype=np.float64)
         flat = t.ravel()

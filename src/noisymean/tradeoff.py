@@ -19,6 +19,7 @@ An atom of the loss, such as the identity's at 0, needs no care: its line *is* t
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -76,6 +77,11 @@ class TradeOff(ABC):
     def relative_error(self) -> float:
         """Bound on the relative error of each tail."""
         return RELATIVE_ERROR
+
+    @property
+    def masses(self) -> tuple[float, float]:
+        """What the two tails of P, and of Q, add up to: 1 for laws, not quite for bounds of them."""
+        return 1.0, 1.0
 
     @property
     def terms(self) -> int:
@@ -299,6 +305,11 @@ class Inverse(TradeOff):
         return self.forward.slack
 
     @property
+    def masses(self) -> tuple[float, float]:
+        p, q = self.forward.masses
+        return q, p
+
+    @property
     def terms(self) -> int:
         return self.forward.terms
 
@@ -417,6 +428,10 @@ class FiniteOutcomes(TradeOff):
     def relative_error(self) -> float:
         # running sums of so many terms
         return max(RELATIVE_ERROR, 2.3e-16 * self.p.size)
+
+    @cached_property
+    def masses(self) -> tuple[float, float]:
+        return math.fsum(np.ravel(self.p)), math.fsum(np.ravel(self.q))
 
     @cached_property
     def _cumulated(self) -> tuple[Array, Array, Array]:

@@ -34,8 +34,8 @@ def test_where_sizes_are_thinned(count: int, rate: float, sigma: float) -> None:
         point = oracles.size_revealed_point(count, rate, sigma, t)
         if 1e-12 < point.alpha < 1 - 1e-12:
             alpha, beta = oracles.at_float(point)
-            assert abs(mpf(float(curve(alpha))) - beta) < 1e-11
-            assert mpf(float(curve.lower(alpha))) <= beta <= mpf(float(curve.upper(alpha)))
+            # fewer sizes leak more: the curve is a bound, and a close one
+            assert 0 <= beta - mpf(float(curve.lower(alpha))) < 1e-8
 
 
 def test_an_empty_dataset_loses_the_new_record() -> None:

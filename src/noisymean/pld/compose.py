@@ -41,17 +41,17 @@ _COARSE = 1024
 # Points of the grid for each cell of a round.
 _SIZE_OF_CELL = 4
 # Points of the grid, and rounds of guessing, while epsilon is being looked for.
-_ROUGH = 1 << 9
+_ROUGH = 1 << 8
 _GUESSES = 24
 # Share of epsilon to which it has to be found,
-_CLOSE = 0.003
+_CLOSE = 0.02
+# or the nats of delta; where delta is flat neither says much of the other,
+_NEARLY = 1e-4
 # and the share of it by which the fine answer may differ without another look.
-_FAR_OFF = 0.003
+_FAR_OFF = 0.03
 _LOOKS = 3
 # An epsilon that is as good as 0.
 _LEAST_EPSILON = 1e-6
-# By how many nats Chernoff's bound on delta is likely to be off.
-_CHERNOFF_MISSES = 2.0
 # Epsilons that a window may be long,
 _LONG = 60.0
 _LEAST_SCALE = 1e-5
@@ -246,24 +246,29 @@ def _sum(rounds: Parts, plan: Plan, epsilon: float, size: int, side: Side) -> La
 
 def _roughly(losses: Parts, log_delta: float, most: float) -> tuple[Plan, float]:
     """Where delta(epsilon) is about e^log_delta, between 0 and `most`, and the plan there; 0 and no plan if delta(0) is less."""
-    low, high, plan = 0.0, most, _planned(losses, most, log_delta)[0]
-    at_low, at_high = _planned(losses, 0.0, log_delta)[1] - log_delta, -_CHERNOFF_MISSES
+    low, at_low = 0.0, _planned(losses, 0.0, log_delta)[1] - log_delta
     if at_low <= 0.0:
         return [], 0.0
-    for step in range(_GUESSES):
-        if at_high > -_NOTHING or high - low < _CLOSE * high or high < _LEAST_EPSILON:
+    plan, at_high = _planned(losses, most, log_delta)
+    # Chernoff's bound says that much even where the sum shows less
+    high, at_high = most, min(at_high - log_delta, -_NOTHING)
+    kept = 0
+    for _ in range(_GUESSES):
+        if high - low < _CLOSE * high or high < _LEAST_EPSILON:
             break
-        # log delta falls nearly in proportion, or it does not
+        # false position, with half of the value of an end that stays (Illinois)
         share = at_low / (at_low - at_high) if math.isfinite(at_high) else 0.5
         middle = low + min(max(share, 0.02), 0.98) * (high - low)
-        if step % 3 == 2:
-            middle = math.sqrt(max(low, _LEAST_EPSILON) * high)
         candidate, value = _planned(losses, middle, log_delta)
         value -= log_delta
         if value > 0.0:
             low, at_low = middle, value
+            at_high, kept = (0.5 * at_high if kept > 0 else at_high), 1
         else:
             high, at_high, plan = middle, value, candidate
+            at_low, kept = (0.5 * at_low if kept < 0 else at_low), -1
+            if value > -_NEARLY:
+                break
     return plan, high
 
 

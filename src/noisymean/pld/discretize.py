@@ -91,7 +91,7 @@ def from_tails(curve: TradeOff, edges: Array, tails: Tails, side: Side) -> Atoms
     rounding = curve.relative_error + _ROUNDING * (8 + edges.size)
     if side is Side.ABOVE:
         return _chords(edges, tails, rounding, curve.slack)
-    return _tests(edges, tails, rounding, curve.slack)
+    return _tests(edges, tails, rounding, curve.slack, curve.masses)
 
 
 def _unmixed(edges: Array, rate: float) -> Array:
@@ -170,7 +170,7 @@ def _bends(t: Array, delta: Array, excess: Array, meet: int) -> Array:
     return np.asarray(mass)
 
 
-def _tests(edges: Array, tails: Tails, rounding: float, slack: float) -> Atoms:
+def _tests(edges: Array, tails: Tails, rounding: float, slack: float, masses: tuple[float, float]) -> Atoms:
     less, more = math.log1p(-rounding), math.log1p(rounding)
     q_above, p_above = tails.q_above + less, tails.p_above + more
     q_below, p_below = tails.q_below + more, tails.p_below + less
@@ -183,7 +183,7 @@ def _tests(edges: Array, tails: Tails, rounding: float, slack: float) -> Atoms:
     infinite = math.exp(q_above[-1]) if np.isneginf(tails.p_above[-1]) and first < edges.size else 0.0
     first += 1
     while True:
-        p_cells, q_cells = _log_cells(p, first)[:-1], _log_cells(q, first)[:-1]
+        p_cells, q_cells = (_log_cells(*it, first)[:-1] for it in zip((p, q), masses, strict=True))
         with np.errstate(invalid="ignore"):
             losses = q_cells - p_cells
             # an edge between two cells is of use if it tells a smaller ratio from a larger one
@@ -201,9 +201,9 @@ def _tests(edges: Array, tails: Tails, rounding: float, slack: float) -> Atoms:
     return Atoms(losses[seen], np.exp(q_cells[seen]), infinite, slack)
 
 
-def _log_cells(tail: Array, first: int) -> Array:
-    """Log masses between neighbours: lower tails before index `first`, upper ones from there on."""
-    middle = 1.0 - math.exp(tail[first - 1]) - math.exp(tail[first])
+def _log_cells(tail: Array, mass: float, first: int) -> Array:
+    """Log masses between neighbours: lower tails before index `first`, upper ones from there on; `mass` is all there is."""
+    middle = mass - math.exp(tail[first - 1]) - math.exp(tail[first])
     return np.concatenate(
         [
             log_difference(tail[1:first], tail[: first - 1]),
