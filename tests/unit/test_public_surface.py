@@ -20,6 +20,7 @@ PUBLIC = [
     "MissingDependency",
     "NoisymeanError",
     "OpacusLoader",
+    "Pair",
     "Undefined",
     "__version__",
     "account",

@@ -45,6 +45,9 @@ _ROUGH = 1 << 8
 _GUESSES = 24
 # Share of epsilon to which it has to be found,
 _CLOSE = 0.02
+# closer where delta falls by more than a few nats in between,
+_CLOSEST = 1e-6
+_FEW_NATS = 3.0
 # or the nats of delta; where delta is flat neither says much of the other,
 _NEARLY = 1e-4
 # and the share of it by which the fine answer may differ without another look.
@@ -113,6 +116,9 @@ class GridComposition:
         for _ in range(_LOOKS):
             found = self._fine(known.coarse, plan, near, side).epsilon(log_delta, side, near)
             best = min(best, found) if side is Side.ABOVE else max(best, found)
+            if found == 0.0 and best == 0.0:
+                # the guess was no good: the other side may know better
+                found = self.epsilon_of_log(log_delta, Side.ABOVE)
             if abs(found - near) <= _FAR_OFF * max(near, SMALLEST_EPSILON) or not 0.0 < found < math.inf:
                 break
             # a window elsewhere may show more
@@ -252,9 +258,10 @@ def _roughly(losses: Parts, log_delta: float, most: float) -> tuple[Plan, float]
     plan, at_high = _planned(losses, most, log_delta)
     # Chernoff's bound says that much even where the sum shows less
     high, at_high = most, min(at_high - log_delta, -_NOTHING)
-    kept = 0
+    last_low, last_high, drop, kept = at_low, at_high, at_low - at_high, 0
     for _ in range(_GUESSES):
-        if high - low < _CLOSE * high or high < _LEAST_EPSILON:
+        # near is enough, unless delta falls off a cliff in between
+        if high - low < (_CLOSE if drop < _FEW_NATS else _CLOSEST) * high or high < _LEAST_EPSILON:
             break
         # false position, with half of the value of an end that stays (Illinois)
         share = at_low / (at_low - at_high) if math.isfinite(at_high) else 0.5
@@ -262,10 +269,12 @@ def _roughly(losses: Parts, log_delta: float, most: float) -> tuple[Plan, float]
         candidate, value = _planned(losses, middle, log_delta)
         value -= log_delta
         if value > 0.0:
-            low, at_low = middle, value
+            drop -= last_low - value
+            low, at_low, last_low = middle, value, value
             at_high, kept = (0.5 * at_high if kept > 0 else at_high), 1
         else:
-            high, at_high, plan = middle, value, candidate
+            drop -= value - last_high
+            high, at_high, last_high, plan = middle, value, value, candidate
             at_low, kept = (0.5 * at_low if kept < 0 else at_low), -1
             if value > -_NEARLY:
                 break

@@ -35,13 +35,19 @@ class GridSum:
     log_mgf: float
     error: float
     charge: float
+    # of the mass M e^(-theta epsilon), what this layer has of it
+    share: float = 1.0
 
     def log_delta(self, epsilon: float, side: Side) -> float:
         """log of this layer's share of delta(epsilon), on the stated side."""
         s = self.losses[int(np.searchsorted(self.losses, epsilon, side="right")) :] - epsilon
         share = float(np.sum(self.tilted[self.losses.size - s.size :] * np.exp(-self.theta * s) * -np.expm1(-s)))
         sign = 1.0 if side is Side.ABOVE else -1.0
-        finite = (share + sign * self.charge * math.exp(log_weight(self.theta))) * (1.0 + sign * self.error)
+        weight = math.exp(log_weight(self.theta))
+        finite = (share + sign * self.charge * weight) * (1.0 + sign * self.error)
+        if side is Side.ABOVE:
+            # never more than Chernoff's bound, whatever a coarse grid adds; rounding is less than a millionth
+            finite = min(finite, self.share * weight * (1.0 + 1e-6) * (1.0 + self.error))
         return self.log_mgf - self.theta * epsilon + math.log(finite) if finite > 0.0 else -math.inf
 
     def deltas(self, side: Side) -> Array:

@@ -106,6 +106,7 @@ def composed(layer: Layer, window: Window, size: int, side: Side, epsilon: float
         tilted=tilted_sum,
         theta=theta,
         log_mgf=sum(count * log_mgf for count, _, _, log_mgf, _ in parts) + theta * slip,
+        share=share,
         error=of_mgf,
         charge=scale * (share * (2.0 * OUTSIDE + 1e-18 + aliased(width, _SMOOTH)) + of_masses + of_spectra) + last,
     )
@@ -173,5 +174,9 @@ def _step(length: float, theta: float, epsilon: float, size: int, weight: float)
     rate = 1.0 + theta + _FALLS / max(epsilon, _LEAST_SCALE)
     aim = math.sqrt(_AIM * max(epsilon, SMALLEST_EPSILON) / (1.7 * _SMOOTH**2 * rate * weight))
     least = max(_POINTS[0] * math.sqrt(weight), _POINTS[0] / 16)
-    step = min(max(aim, length / (_POINTS[1] * size)), length / (least * size), _WIDEST_STEP)
+    finest = length / (_POINTS[1] * size)
+    # however little it weighs, the Gaussian must not outweigh it
+    step = min(
+        max(aim, finest), length / (least * size), _WIDEST_STEP, max(0.5 * _STEEPEST / (_SMOOTH * theta), finest)
+    )
     return max(step, length / _MOST_POINTS)
