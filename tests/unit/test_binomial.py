@@ -124,3 +124,24 @@ class TestGaussRule:
         nodes = binomial.nodes(300, 0.4, roughness)
         assert np.array_equal(nodes.sizes, np.round(nodes.sizes))
         assert float(nodes.weights.sum()) == pytest.approx(1.0, abs=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("count", "rate", "steepness"), [(10**6, 0.3, 1e-3), (4 * 10**6, 0.05, 5e-4), (10**5, 0.5, 2e-3)]
+)
+def test_every_mth_size(count: int, rate: float, steepness: float) -> None:
+    """A sum over fewer sizes is the sum over all of them, where a threshold moves slowly with the size."""
+    few, every = binomial.lattice(count, rate, steepness), binomial.enumerated(count, rate, binomial.NEVER_MISSED)
+    assert few.sizes.size < 0.6 * every.sizes.size
+    for offset in (-3.0, 0.0, 0.7):
+        sums = [
+            float(nodes.weights @ ndtr(offset + steepness * (nodes.sizes - count * rate))) for nodes in (few, every)
+        ]
+        assert sums[0] == pytest.approx(sums[1], rel=3e-13)
+
+
+def test_where_a_threshold_moves_fast_every_size_is_taken() -> None:
+    assert (
+        binomial.lattice(10**5, 0.5, 0.5).sizes.size
+        == binomial.enumerated(10**5, 0.5, binomial.NEVER_MISSED).sizes.size
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -164,6 +165,24 @@ POINTS = [pytest.param(case, tilt, id=f"{case.name}-theta={tilt:g}") for case in
 
 
 @pytest.mark.thin(3)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_masses_are_what_k_says_at_zero_and_one(case: Case) -> None:
+    """P's mass is e^K(0) and Q's e^K(1), where K is the logarithm of the integral of the definition."""
+    for theta, stated in zip((0, 1), case.cumulants.log_masses, strict=True):
+        assert stated == pytest.approx(float(mpmath.log(case.mgf(theta))), abs=2e-12)
+        assert stated == pytest.approx(float(case.cumulants.moments(np.array([float(theta)])).value[0]), abs=2e-12)
+
+
+def test_masses_of_several_rounds_add_up() -> None:
+    """Q's finite losses of ASGM with its size revealed have 1 - q^(N+1) of its mass, in every round."""
+    one = size_revealed(2, 0.99, 2.0).cumulants()
+    assert one.log_masses[1] == pytest.approx(math.log1p(-(0.99**3)), rel=1e-12)
+    measures = Outcomes(np.array([0.2, -0.1]), np.array([0.3, 0.6]))
+    both = Sum(((10, one), (2, measures)))
+    expected = 10 * one.log_masses[1] + 2 * math.log(0.3 * math.exp(0.2) + 0.6 * math.exp(-0.1))
+    assert both.log_masses == pytest.approx((2 * math.log(0.9), expected), rel=1e-12)
+
+
 @pytest.mark.parametrize(("case", "tilt"), POINTS)
 def test_k_and_its_derivatives(case: Case, tilt: float) -> None:
     computed = case.cumulants.moments(np.array([tilt]))

@@ -55,7 +55,7 @@ _AIM = 5e-5
 # delta falls by so many nats over its epsilon, if that is not smaller than can matter.
 _FALLS = 5.0
 _LEAST_SCALE = 1e-5
-_MOST_POINTS = 1 << 23
+_MOST_POINTS = 1 << 20
 
 
 def composed(layer: Layer, window: Window, size: int, side: Side, epsilon: float, weight: float = 1.0) -> GridSum:
@@ -66,12 +66,15 @@ def composed(layer: Layer, window: Window, size: int, side: Side, epsilon: float
     while True:
         theta = window.theta
         low, high = window.ends(layer)
-        step = _step(high - low, theta, epsilon, size, weight)
+        step = _step(high - low, theta, epsilon, size, weight, math.inf if side is Side.ABOVE else _WIDEST_STEP)
         deviation = _SMOOTH * step
         if theta * deviation <= _STEEPEST:
             break
         # tilted by more than its deviation the Gaussian would outweigh the sum
         window = window_around(layer, 0.5 * _STEEPEST / deviation)
+    if side is Side.BELOW and step > _WIDEST_STEP:
+        # a window of so many points is not worth it, and nothing is a lower bound too
+        return GridSum(np.zeros(0), 1.0, np.zeros(0), theta, layer.log_mgf(theta), 0.0, 0.0)
     parts = layer.tilted(theta)
     share = math.exp(log_share(parts))
     wider = _WIDER * deviation if side is Side.BELOW else deviation
@@ -169,14 +172,12 @@ def _power(
     return total, offset, growth * norm + 8.0 * _ULP * math.sqrt(width) * share
 
 
-def _step(length: float, theta: float, epsilon: float, size: int, weight: float) -> float:
+def _step(length: float, theta: float, epsilon: float, size: int, weight: float, widest: float) -> float:
     """The step with which epsilon is off by no more than is aimed at: 1.7 v^2 times a rate at which delta may fall there."""
     rate = 1.0 + theta + _FALLS / max(epsilon, _LEAST_SCALE)
     aim = math.sqrt(_AIM * max(epsilon, SMALLEST_EPSILON) / (1.7 * _SMOOTH**2 * rate * weight))
     least = max(_POINTS[0] * math.sqrt(weight), _POINTS[0] / 16)
     finest = length / (_POINTS[1] * size)
     # however little it weighs, the Gaussian must not outweigh it
-    step = min(
-        max(aim, finest), length / (least * size), _WIDEST_STEP, max(0.5 * _STEEPEST / (_SMOOTH * theta), finest)
-    )
+    step = min(max(aim, finest), length / (least * size), widest, max(0.5 * _STEEPEST / (_SMOOTH * theta), finest))
     return max(step, length / _MOST_POINTS)
