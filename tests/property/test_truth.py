@@ -1,14 +1,13 @@
 """leakage <= truth <= guarantee on random runs: the package against an oracle that shares nothing with it (tests/truth.py).
 
-A setting is drawn from its number, so every number is the same run everywhere: 300 in `make test`, 20,000 in
-`make test-all`.
+A setting is drawn from its number, so every number is the same run everywhere: 300 in `make test`, those whose numbers are not
+dear, with each direction by itself for some of them; all 20,000 in `make test-all`, with each direction by itself and deltas.
 """
 
 from __future__ import annotations
 
-import inspect
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from itertools import product
 from typing import Any, NamedTuple
@@ -67,8 +66,7 @@ def mechanism_of(setting: Setting) -> Any:
 
 
 def accounted(mechanism: Any, setting: Setting, **question: float) -> Any:
-    pair = {"pair": "larger"} if "pair" in inspect.signature(nm.account).parameters else {}
-    return nm.account(mechanism, steps=setting.steps, **question, **pair)  # type: ignore[arg-type]
+    return nm.account(mechanism, steps=setting.steps, pair="larger", **question)  # type: ignore[arg-type]
 
 
 def guaranteed(mechanism: Any, setting: Setting, *, reverse: bool) -> float | None:
@@ -78,13 +76,16 @@ def guaranteed(mechanism: Any, setting: Setting, *, reverse: bool) -> float | No
         return None
 
 
-def answers(setting: Setting) -> Answers:
+def answers(setting: Setting, *, each_direction: bool = True) -> Answers:
     mechanism = mechanism_of(setting)
     account = accounted(mechanism, setting, delta=setting.delta)
+    forward, backward = (
+        guaranteed(mechanism, setting, reverse=reverse) if each_direction else None for reverse in DIRECTIONS
+    )
     return Answers(
         account.leakage.epsilon,
         account.guarantee.epsilon,
-        (guaranteed(mechanism, setting, reverse=False), guaranteed(mechanism, setting, reverse=True)),
+        (forward, backward),
         account.claimed_lower.epsilon,
         account.claimed.epsilon,
     )
@@ -100,12 +101,17 @@ def told_rate(setting: Setting) -> float:
     return float(setting.sample_rate or 0)
 
 
-def faults(number: int) -> Iterator[str]:
+def is_dear(setting: Setting) -> bool:
+    """Few rounds whose loss has an end that no closed form follows: minutes."""
+    return setting.mechanism in ("easgm", "feasgm") and setting.steps > 1 and setting.dimension < 64
+
+
+def faults(number: int, *, thorough: bool = True) -> Iterator[str]:
     """Everything that one setting refutes; one evaluation of each end unless there is something to report."""
     setting = random_setting(number)
     truths = {configuration: truth(setting, configuration) for configuration in configurations(setting)}
     family = [truths[configuration] for configuration in package_family(setting)]
-    told = answers(setting)
+    told = answers(setting, each_direction=thorough or number % 5 == 0)
     numbers = (told.leakage, told.claimed, told.claimed_lower, told.guarantee, *told.directions)
     if any(value is not None and math.isnan(value) for value in numbers):
         yield f"{number} {setting}: not a number in {told}"
@@ -119,7 +125,7 @@ def faults(number: int) -> Iterator[str]:
     low, high = sgm_epsilon(told_rate(setting), setting.noise_multiplier, setting.steps, setting.delta)
     if told.claimed_lower > high * ROUNDING or told.claimed * ROUNDING < low:
         yield f"{number} {setting}: claimed {told.claimed_lower} to {told.claimed}, true {low} to {high}"
-    if number % 10 == 0 and 0.0 < told.leakage < 1e5:
+    if thorough and number % 10 == 0 and 0.0 < told.leakage < 1e5:
         yield from (f"{number} {setting}: {fault}" for fault in _delta_faults(setting, told.leakage, truths))
 
 
@@ -149,20 +155,24 @@ def _delta_faults(setting: Setting, epsilon: float, truths: dict[Configuration, 
         yield f"guarantee {account.guarantee.delta} at epsilon {epsilon}, true {ends}"
 
 
-def assert_sound(numbers: range) -> None:
-    found = [fault for number in numbers for fault in faults(number)]
+FEW = [number for number in range(600) if not is_dear(random_setting(number))][:300]
+MANY = 20_000
+
+
+def assert_sound(numbers: Sequence[int], *, thorough: bool) -> None:
+    found = [fault for number in numbers for fault in faults(number, thorough=thorough)]
     assert not found, "\n".join([f"{len(found)} faults", *found])
 
 
 @pytest.mark.parametrize("block", range(30))
 def test_leakage_truth_guarantee(block: int) -> None:
-    assert_sound(range(10 * block, 10 * block + 10))
+    assert_sound(FEW[10 * block : 10 * block + 10], thorough=False)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("block", range(197))
+@pytest.mark.parametrize("block", range(MANY // 100))
 def test_leakage_truth_guarantee_on_many_more(block: int) -> None:
-    assert_sound(range(300 + 100 * block, 400 + 100 * block))
+    assert_sound(range(100 * block, 100 * block + 100), thorough=True)
 
 
 # --- the oracle against closed forms ----------------------------------------------------------------------------------

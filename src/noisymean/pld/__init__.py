@@ -1,5 +1,10 @@
-"""Privacy loss distributions on a grid, to a stated side, composed by FFT. Knows trade-off functions, no mechanism.
+"""Privacy loss distributions to a stated side, summed by FFT. Knows trade-off functions, no mechanism.
 
-- `discretize`  one round's loss put on a grid so that the result provably leaks more (or less)
-- `compose`     counts of rounds added up by FFT; truncation, wrap-around and rounding are charged to the bound
+- `discretize`  one round's loss as finitely many atoms that provably leak more (or less)
+- `cells`       where to cut it
+- `window`      which part of the sum is looked at, and where: layers, tilts, ends
+- `spectrum`    transforms of atoms that lie on no grid
+- `put`         a sum put on a grid; truncation, wrap-around and rounding are charged to the bound
+- `grid_sum`    delta and epsilon of what is on the grid
+- `compose`     questions about counts of rounds
 """

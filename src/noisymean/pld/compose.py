@@ -116,7 +116,7 @@ class GridComposition:
         for _ in range(_LOOKS):
             found = self._fine(known.coarse, plan, near, side).epsilon(log_delta, side, near)
             best = min(best, found) if side is Side.ABOVE else max(best, found)
-            if found == 0.0 and best == 0.0:
+            if side is Side.BELOW and best == 0.0:
                 # the guess was no good: the other side may know better
                 found = self.epsilon_of_log(log_delta, Side.ABOVE)
             if abs(found - near) <= _FAR_OFF * max(near, SMALLEST_EPSILON) or not 0.0 < found < math.inf:
