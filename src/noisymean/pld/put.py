@@ -13,7 +13,7 @@ The losses of a round lie on no grid: most may be of order 1e-8 and those that d
 exact (module `spectrum`), so is its power, and the sum is put on a grid once, not T times:
 
 - **Above**: S and a Gaussian mechanism of mu = v, a little more than two steps, and split to grid points: delta_v.
-- **Below**: 2 delta_v - delta_(cv), c = 2.1, which is below delta of S: what cv adds is more than twice what v adds.
+- **Below**: 2 delta_v - delta_(cv), c = 2.35, likewise split: what cv adds is more than twice what v and the splitting add.
 
 Both are off by O(step^2). Charged, as shares of M e^(-theta eps): what falls outside of the window or wraps around into it
 (Chernoff again), what the Gaussian has beyond the highest frequency, and the rounding of the transforms (proof:
