@@ -60,7 +60,7 @@ class Pair(Enum):
 @final
 @dataclass(frozen=True)
 class Neighbour:
-    """What is known of one of the two pairs; |D| = `smaller`, |D'| = `smaller` + 1."""
+    """What is known of one of the two pairs; the size of D = `smaller`, the size of D' = `smaller` + 1."""
 
     pair: Pair
     smaller: int | None

@@ -111,7 +111,7 @@ def faults(number: int, *, thorough: bool = True) -> Iterator[str]:
     setting = random_setting(number)
     truths = {configuration: truth(setting, configuration) for configuration in configurations(setting)}
     family = [truths[configuration] for configuration in package_family(setting)]
-    told = answers(setting, each_direction=thorough or number % 5 == 0)
+    told = answers(setting, each_direction=thorough or number % 10 == 0)
     numbers = (told.leakage, told.claimed, told.claimed_lower, told.guarantee, *told.directions)
     if any(value is not None and math.isnan(value) for value in numbers):
         yield f"{number} {setting}: not a number in {told}"
