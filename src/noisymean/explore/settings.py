@@ -50,7 +50,7 @@ class Control:
 
 
 CONTROLS = (
-    Control("dataset-size", "N", "records in the smaller dataset", 1, 1e9, "59999"),
+    Control("dataset-size", "N", "records in the dataset", 1, 1e9, "59999"),
     Control("dimension", "n", "numbers released a round (parameters)", 1, 1e12, "1485217"),
     Control("sample-rate", "q", "sample rate", 1e-6, 1, "0.005", whole=False),
     Control("batch-size", "b", "batch size of the loader", 1, 1e6, "600"),
