@@ -21,14 +21,15 @@ from typing import final
 
 import numpy as np
 from scipy.interpolate import CubicSpline
-from scipy.special import gammainc, gammaincc, gammaln, ndtr, ndtri, ndtri_exp
+from scipy.special import gammaln, ndtr, ndtri, ndtri_exp
 
 from noisymean.cells import Cells, Ends, line_masses, ring_masses
 from noisymean.gaussian_pair import gaussian_pair
 from noisymean.mechanisms import ASGM, Expected, Mechanism, OpacusLoader, denominators, new_record_rate
 from noisymean.numerics import binomial
+from noisymean.numerics.chi_square import log_tails
 from noisymean.numerics.inversion import solve_decreasing
-from noisymean.numerics.logs import Array
+from noisymean.numerics.logs import Array, log1mexp
 from noisymean.tradeoff import FiniteOutcomes, Tails, TradeOff
 
 # Pairs whose batch means spread over more sizes than this are left out, in one round and in many: the spread itself hides the
@@ -46,12 +47,18 @@ _WORK = 1 << 18
 _TABLE = 1201
 _SLOPES = 257
 _WORTHLESS = 16
-# From this many dimensions on the loss across is smooth enough for a table in t itself.
+# From this many dimensions on the loss across is smooth enough for the trapezoidal rule over the line.
 _MANY_DIMENSIONS = 64
 # Tails are tabulated down to e^-90.
 _END = 90.0
 # Thresholds from which on e^-|t| nears the least double, up to where a double can tell e^t P from Q, and the ulps of t lost.
 _HIGH, _FARTHEST, _ULPS = 600.0, 1e14, 4e-15
+# Below so many degrees of freedom the end of the loss is felt, and a table follows the logarithm of the distance to it.
+_MANY_DEGREES = 4096
+# With log s below this and many degrees of freedom the losses under P and Q are too far apart for one table of both.
+_FAR_APART = -0.3
+# log of the mean of a chi-square law over a value that counts as small, and over one that is as good as 0.
+_BEND, _NEXT_TO_ZERO = 4.0, 36.0
 # What the trapezoidal rule over x1 is charged with (measured: docs/numerics.md).
 _TRAPEZOIDAL = 1e-9
 # Beyond this many deviations a Gaussian has less than 1e-17 left.
@@ -274,9 +281,13 @@ class LossOnLine(TradeOff):
         return self.rule_error
 
     @property
+    def terms(self) -> int:
+        # a node costs less than a term of closed form
+        return max(1, int(self.losses.size) // 32)
+
+    @property
     def relative_error(self) -> float:
-        # the spline of `across` (measured: docs/numerics.md)
-        return 1e-6 if self.across.dof < _MANY_DIMENSIONS else 2e-8
+        return self.across.relative_error
 
     @property
     def masses(self) -> tuple[float, float]:
@@ -327,33 +338,45 @@ class TabulatedPair(TradeOff):
     log_scale: float
 
     @property
+    def relative_error(self) -> float:
+        """Of the smaller tail, read off the splines (measured: docs/numerics.md)."""
+        far_apart = self.log_scale < _FAR_APART and not self._few
+        return 1e-6 if far_apart else 2e-8
+
+    @property
     def _top(self) -> float:
         return -self.dof * self.log_scale
 
     @property
     def _few(self) -> bool:
-        return self.dof < _MANY_DIMENSIONS
+        return self.dof < _MANY_DEGREES
 
     def _coordinate(self, t: Array) -> Array:
         return -np.log(np.maximum(self._top - t, 1e-300)) if self._few else t
 
     @cached_property
-    def _table(self) -> tuple[Array, CubicSpline, CubicSpline]:
+    def _nodes(self) -> tuple[Array, Array, Tails]:
+        """Coordinates, thresholds and the tails there, from where P has e^-90 left to where Q has."""
         exact = gaussian_pair(self.dof, 0.0, log_scale=self.log_scale)
-        both = _ends(exact)
-        ends = self._coordinate(np.array([both[:, 0].min(), both[:, 1].max()]))
-        c, k = np.expm1(-2.0 * self.log_scale), 0.5 * self.dof
-        if self._few:
-            # P[chi^2 <= r] ~ (r/2)^k / Gamma(1 + k) = e^-_END, and the loss is at (c/2) r from its end
-            ends[1] = -np.log(c) + (_END - gammaln(1.0 + k)) / k
-        x = np.linspace(ends[0], ends[1], _TABLE)
-        if self._few:
-            # from r itself, which t next to its end no longer knows
-            y = np.exp(-x) / c
-            with np.errstate(divide="ignore"):
-                tails = Tails(*(np.log(f(k, u)) for u in (y, y * (1.0 + c)) for f in (gammainc, gammaincc)))
-        else:
-            tails = exact.tails(x)
+        ends = _ends(exact)
+        if not self._few:
+            t = np.linspace(ends[:, 0].min(), ends[:, 1].max(), _TABLE)
+            return t, t, exact.tails(t)
+        # with r/2 = y under P the loss is -m log s - c y, and t next to its end no longer knows y
+        k, c = 0.5 * self.dof, math.expm1(-2.0 * self.log_scale)
+        first = float(self._coordinate(ends[:, 0].min()))
+        # Q[y <= u] < (u/s^2)^k / Gamma(1 + k)
+        last = -math.log(c) - 2.0 * self.log_scale + (_END - float(gammaln(1.0 + k))) / k
+        # the tails bend where y is about its mean, over a range that is short beside the rest
+        bend = min(_BEND - math.log(c * k), 0.5 * (first + last))
+        x = np.concatenate([np.linspace(first, bend, _TABLE), np.linspace(bend, last, _TABLE)[1:]])
+        tilt = x + math.log(c * k)
+        p, q = (_central_tails(k, one) for one in (tilt, tilt + 2.0 * self.log_scale))
+        return x, self._top - np.exp(-x), Tails(*p, *q)
+
+    @cached_property
+    def _table(self) -> tuple[Array, CubicSpline, CubicSpline]:
+        x, _, tails = self._nodes
         quantiles = (
             np.where(above < below, ndtri_exp(above), -ndtri_exp(below))
             for above, below in ((tails.p_above, tails.p_below), (tails.q_above, tails.q_below))
@@ -364,6 +387,9 @@ class TabulatedPair(TradeOff):
     @cached_property
     def _ratios(self) -> tuple[CubicSpline, CubicSpline]:
         """log of e^t P[l > t] / Q[l > t] where Q sees the loss, and of e^-t Q[l <= t] / P[l <= t] where P does."""
+        if self._few:
+            x, t, tails = self._nodes
+            return CubicSpline(x, t + tails.p_above - tails.q_above), CubicSpline(x, tails.q_below - t - tails.p_below)
         exact = gaussian_pair(self.dof, 0.0, log_scale=self.log_scale)
         by_p, by_q = (np.linspace(low, high, _TABLE) for low, high in _ends(exact).tolist())
         p, q = exact.tails(by_p), exact.tails(by_q)
@@ -375,29 +401,37 @@ class TabulatedPair(TradeOff):
         x = np.clip(self._coordinate(t), *ends)
         inside = (x > ends[0]) & (x < ends[1])
         if np.count_nonzero(inside) < 0.5 * x.size:
-            # most of the plane is far from the threshold: there the tails are 0 and 1 to e^-90
-            p = q = np.where(x >= ends[1], -np.inf, np.inf)
+            p = q = np.zeros_like(x)
             p, q = p.copy(), q.copy()
             p[inside], q[inside] = p_spline(x[inside]), q_spline(x[inside])
         else:
             p, q = p_spline(x), q_spline(x)
+        # outside, the smaller tails are taken for none: both at once, so that an attacker only loses by it
+        p[x >= ends[1]] = q[x >= ends[1]] = -np.inf
+        p[x <= ends[0]] = q[x <= ends[0]] = np.inf
         return ndtr(p), ndtr(-p), ndtr(q), ndtr(-q)
 
     def grown_tail(self, t: Array, sign: float) -> Array:
         """e^t P[l > t] for sign 1, e^-t Q[l <= t] for -1: never too small to be told beside Q[l > t] and P[l <= t]."""
-        if self.dof < _HIGH:
-            # no spline follows the ends of the loss; a threshold this far is rare in few dimensions
-            tails = gaussian_pair(self.dof, 0.0, log_scale=self.log_scale).tails(t)
-            return np.asarray(np.exp(np.minimum(sign * t + tails[0 if sign > 0.0 else 3], 0.0)))
         _, p_below, q_above, _ = self.probabilities(t)
         large, ratio = (q_above, self._ratios[0]) if sign > 0.0 else (p_below, self._ratios[1])
         # beyond the table one of the two is below e^-90, and neither tail exceeds 1
-        inside = np.clip(t, ratio.x[0], ratio.x[-1])
+        inside = np.clip(self._coordinate(t), ratio.x[0], ratio.x[-1])
         return np.asarray(large * np.exp(np.minimum(ratio(inside), np.minimum(sign * t, 0.0))))
 
     def tails(self, t: Array) -> Tails:
         with np.errstate(divide="ignore"):
             return Tails(*(np.log(side) for side in self.probabilities(np.asarray(t, dtype=np.float64))))
+
+
+def _central_tails(k: float, tilt: Array) -> tuple[Array, Array]:
+    """log P[Y <= y], log P[Y > y] for 2Y ~ chi-square with 2k degrees of freedom, y = k e^-tilt."""
+    near = np.minimum(tilt, _NEXT_TO_ZERO)
+    ((below, above),) = log_tails(k, 0.0, near)
+    # y^k / Gamma(1 + k), off by a factor of 1 - y
+    tiny = k * (math.log(k) - tilt) - float(gammaln(1.0 + k))
+    below = np.where(tilt < _NEXT_TO_ZERO, below, tiny)
+    return below, np.where(tilt < _NEXT_TO_ZERO, above, log1mexp(np.minimum(tiny, -1e-300)))
 
 
 @lru_cache(maxsize=64)

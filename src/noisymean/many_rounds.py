@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -234,6 +234,7 @@ def _scale_cumulants(dimension: int, log_scale: float) -> Cumulants:
 # --- guarantee ---------------------------------------------------------------------------------------------------------
 
 
+@lru_cache(maxsize=4)
 def guarantee_rounds(mechanism: Mechanism, steps: int) -> Sequence[DeltaCurve]:
     """Sound bounds on T(M(D), M(D')) over T rounds; the best at each question holds. Undefined where none is known."""
     if isinstance(mechanism, ASGM):

@@ -106,8 +106,14 @@ class Rounds:
             raise
 
     def inverse(self) -> Rounds:
-        """The other direction."""
-        return Rounds(self.parts, not self.reverse)
+        """The other direction; the same object each time, which remembers what it was asked."""
+        return self._inverse
+
+    @cached_property
+    def _inverse(self) -> Rounds:
+        other = Rounds(self.parts, not self.reverse)
+        other.__dict__["_inverse"] = self
+        return other
 
     def tradeoff(self) -> TradeOff:
         """T(P, Q) of the whole run; raises SlowDecay where only the grid converges."""

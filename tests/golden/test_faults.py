@@ -151,3 +151,14 @@ def test_one_round_backwards_with_masses_too_small_for_a_double() -> None:
         for backward in (False, True)
     ]
     assert account.leakage.epsilon <= np.max(ends)
+
+
+def test_a_loss_of_which_nothing_is_near_zero() -> None:
+    """Found by the truth suite: Q has losses below 1 and above 10^13, and the edge between the two was e^(10^13): an overflow."""
+    setting = Setting("asgm", 51, 1, Fraction(39, 50), None, 0.02, 62, 0.0079)
+    mechanism = nm.ASGM(dataset_size=51, dimension=1, sample_rate=Fraction(39, 50), noise_multiplier=0.02)
+    account = nm.account(mechanism, steps=62, delta=0.0079, pair="larger")
+    low = max(
+        truth(setting, Configuration(1, -1.0)).epsilon(0.0079, backward=backward)[0] for backward in (False, True)
+    )
+    assert account.guarantee.epsilon is None or account.guarantee.epsilon >= low

@@ -180,7 +180,24 @@ def test_a_loss_beyond_what_doubles_hold_is_not_overstated(count: int, dimension
             assert leaked >= truth * 0.99 - 15.0
 
 
-@pytest.mark.parametrize("dof", [1, 7, 63, 870, 5_000, 27_291_631, 10**9])
+@pytest.mark.parametrize("dof", [1, 2, 3, 7, 63, 64, 100, 600, 4095, 4096, 10**6, 27_291_631])
+@pytest.mark.parametrize("records", [1, 2, 3, 60, 10**4])
+def test_tables_are_as_good_as_charged(dof: int, records: int) -> None:
+    """Against the contour integral (itself against 50 digits: test_chi_square), as far out as probabilities of e^-70."""
+    log_scale = -math.log1p(1.0 / records)
+    table, exact = TabulatedPair(dof, log_scale), gaussian_pair(dof, 0.0, log_scale=log_scale)
+    deviations = math.sqrt(0.5 * dof) * np.linspace(-13.0, 14.0, 2001)
+    c, a = math.expm1(-2.0 * log_scale), -math.expm1(2.0 * log_scale)
+    for slope in (c, a):
+        centre = -dof * log_scale - 0.5 * slope * dof
+        t = centre - slope * deviations
+        t = t[t < -dof * log_scale - 1e-9 * slope * dof]
+        for found, wanted in zip(table.probabilities(t), exact.tails(t), strict=True):
+            seen = wanted > -70.0
+            assert np.all(np.abs(np.log(found[seen]) - wanted[seen]) <= table.relative_error)
+
+
+@pytest.mark.parametrize("dof", [1, 2, 7, 63, 64, 300, 599, 870, 5_000, 27_291_631, 10**9])
 @pytest.mark.parametrize("records", [1, 3, 60])
 def test_grown_tails_are_as_good_as_charged(dof: int, records: int) -> None:
     """e^t P[l > t] and e^-t Q[l <= t] off the table, beside the exact tails they stand for, where those can be told."""
@@ -192,5 +209,5 @@ def test_grown_tails_are_as_good_as_charged(dof: int, records: int) -> None:
         t = sign * np.linspace(max(centre - 5.0 * reach, 0.0), centre + 5.0 * reach, 301)
         tails = exact.tails(t)
         found, wanted = table.grown_tail(t, sign), np.exp(np.minimum(sign * t + tails[small], 0.0))
-        charged = 2e-8 + 4e-15 * np.abs(t)
+        charged = table.relative_error + 4e-15 * np.abs(t)
         assert np.all(np.abs(found - wanted) <= charged * np.exp(tails[large]) + 1e-30)

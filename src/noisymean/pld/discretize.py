@@ -132,11 +132,13 @@ def _chords(edges: Array, tails: Tails, rounding: float, slack: float) -> Atoms:
     delta = np.where(np.isneginf(tails.q_above), 0.0, np.minimum(delta + _LEAST, 1.0))
     excess = np.maximum(p_below - q_below, 0.0) + rounding * (p_below + q_below)
     excess = np.where(np.isneginf(tails.p_below), 0.0, excess + _LEAST)
-    t = edges
+    t, known = edges, 0
     while True:
-        # one value where the two meet, and never below 1 - u
-        delta[meet] = max(delta[meet], -math.expm1(t[meet]))
-        excess[meet] = delta[meet] + math.expm1(t[meet])
+        # one value where the two meet, and never below 1 - u; infinite only if there is no edge further left
+        with np.errstate(over="ignore"):
+            rise = float(np.expm1(t[meet]))
+        delta[meet] = max(delta[meet], -rise, excess[meet] - rise if meet < known else -math.inf)
+        excess[meet] = delta[meet] + rise
         # of one edge alone the mass is what does not escape to infinity
         mass = _bends(t, delta, excess, meet) if t.size > 1 else 1.0 - delta
         # an edge where the chords bend down is no corner of a convex function; of neighbours the worst goes first
@@ -146,8 +148,11 @@ def _chords(edges: Array, tails: Tails, rounding: float, slack: float) -> Atoms:
             # the first chord is the one from (0, 1): what P has there and Q has not
             p_infinite = math.exp(min(math.log(excess[0]) - t[0], 0.0)) if excess[0] > 0.0 else 0.0
             return Atoms(t, mass, float(delta[-1]), slack, p_infinite)
-        meet = min(int(np.sum(~dents[:meet])), int(np.sum(~dents)) - 1)
+        known = int(np.sum(~dents[:meet]))
         t, delta, excess = t[~dents], delta[~dents], excess[~dents]
+        # the excess has its digits at the edges up to the last one before: better there than too far right
+        beyond = known == t.size or t[known] > MEETING[1]
+        meet = max(known - 1, 0) if beyond else known
 
 
 def _bends(t: Array, delta: Array, excess: Array, meet: int) -> Array:
