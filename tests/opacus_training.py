@@ -84,11 +84,11 @@ def main(records: int, batch_size: int, steps: int, delta: float) -> dict[str, A
     # where nothing moves: with the release's own accountant, and fixed
     _, model, optimizer, loader = private(103, batch_size=10)
     train(model, optimizer, loader, 3)
-    plain = inspect(optimizer, dataset_size=103)
+    plain = inspect(optimizer, data_loader=loader)
     _, model, optimizer, loader = private(103, sample_rate="1/10")
-    fix(optimizer, denominator=7, sample_rate="1/10")
+    fix(optimizer, denominator=7, data_loader=loader)
     train(model, optimizer, loader, 3)
-    fixed = inspect(optimizer, dataset_size=103)
+    fixed = inspect(optimizer, data_loader=loader)
     return {
         "plain": [plain.name, plain.taken, plain.verdict],
         "fixed": [fixed.name, fixed.taken, fixed.verdict],

@@ -214,6 +214,9 @@ def _pairs(
         # the noisy sum does not know N, and neighbours of one size have no other
         return {wanted or Pair.LARGER: mechanism}, ()
     least = 0 if isinstance(mechanism, ASGM | FEASGM) else 1
+    if isinstance(mechanism, OpacusLoader) and mechanism.drop_last:
+        # with fewer records there would be no batch
+        least = mechanism.batch_size
     if size - 1 < least:
         if wanted is Pair.SMALLER:
             raise Undefined("pair", "smaller", f"larger at dataset_size={size}", "no record can be taken away")
@@ -364,7 +367,9 @@ def moving_pair(mechanism: Mechanism) -> Mechanism:
     if not isinstance(mechanism, FEASGM | OpacusLoader) or mechanism.dataset_size < 2:
         return mechanism
     fewer = replace(mechanism, dataset_size=mechanism.dataset_size - 1)
-    moves, moves_fewer = (isinstance(one, OpacusLoader) and one.rate_moves for one in (mechanism, fewer))
+    moves, moves_fewer = (
+        isinstance(one, OpacusLoader) and (one.rate_moves or one.noise_moves) for one in (mechanism, fewer)
+    )
     worse = moves_fewer > moves or (moves_fewer == moves and is_sum(mechanism) and not is_sum(fewer))
     return fewer if worse else mechanism
 
@@ -387,7 +392,7 @@ def _floor_notes(mechanism: FEASGM) -> list[str]:
 
 def _loader_notes(mechanism: OpacusLoader) -> list[str]:
     size = mechanism.dataset_size
-    sizes = range(max(size - 1, 1), size + 2)
+    sizes = range(max(size - 1, mechanism.batch_size if mechanism.drop_last else 1), size + 2)
     runs = {one: mechanism.run(one) for one in sizes}
     before = runs[size]
     notes = [
@@ -398,6 +403,9 @@ def _loader_notes(mechanism: OpacusLoader) -> list[str]:
         notes.append(
             f"the sampler's rate is 1/{before.loader_length} but the accountant is told 1/{before.steps_per_epoch}"
         )
+    if mechanism.is_calibrated:
+        noise = "; ".join(f"{one} records, {mechanism.noise(one):.6g}" for one in sizes)
+        notes.append(f"the noise multiplier is calibrated to epsilon = {mechanism.target_epsilon:g}: {noise}")
     steps = list(dict.fromkeys(run.steps_per_epoch for run in runs.values()))
     if len(steps) > 1:
         notes.append(

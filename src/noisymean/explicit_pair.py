@@ -25,7 +25,7 @@ from scipy.special import gammaln, ndtr, ndtri, ndtri_exp
 
 from noisymean.cells import Cells, Ends, line_masses, ring_masses
 from noisymean.gaussian_pair import gaussian_pair
-from noisymean.mechanisms import ASGM, Expected, Mechanism, OpacusLoader, denominators, new_record_rate
+from noisymean.mechanisms import ASGM, Expected, Mechanism, OpacusLoader, denominators, new_record_rate, noises
 from noisymean.numerics import binomial
 from noisymean.numerics.chi_square import log_tails
 from noisymean.numerics.inversion import solve_decreasing
@@ -193,8 +193,11 @@ def _describe(shared: int, new: float) -> str:
 
 def _expected_pairs(mechanism: Expected) -> list[ExplicitPair]:
     before, after = denominators(mechanism)
-    log_scale = -float(np.log1p((after - before) / before))
-    scale, sigma, dimension = float(np.exp(log_scale)), mechanism.noise_multiplier, mechanism.dimension or 1
+    sigma, sigma_with = noises(mechanism)
+    # gradients shrink by c/c'; the noise by that times sigma'/sigma, where it is calibrated to N
+    log_shrink = -float(np.log1p((after - before) / before))
+    log_scale = log_shrink + float(np.log1p((sigma_with - sigma) / sigma))
+    shrink, scale, dimension = float(np.exp(log_shrink)), float(np.exp(log_scale)), mechanism.dimension or 1
     q = new_record_rate(mechanism)
     pairs = []
 
@@ -205,7 +208,7 @@ def _expected_pairs(mechanism: Expected) -> list[ExplicitPair]:
         middle = shared * float(sizes[np.argmax(weights)])
         p_means = shared * sizes - middle
         shrunk = p_means - shared * sizes * ((after - before) / after)
-        q_means = np.concatenate([shrunk, shrunk + scale * new])
+        q_means = np.concatenate([shrunk, shrunk + shrink * new])
         q_weights = np.concatenate([(1.0 - q) * weights, q * weights])
         p = LineMixture(weights, p_means / sigma, np.ones_like(p_means)).present()
         q_mix = LineMixture(q_weights, q_means / sigma, np.full_like(q_means, scale)).present()
@@ -213,10 +216,10 @@ def _expected_pairs(mechanism: Expected) -> list[ExplicitPair]:
             ExplicitPair(_describe(shared, new), dimension, p, q_mix, log_scale=log_scale, left_out=left_out, once=once)
         )
 
-    same = before == after
+    same = before == after and sigma == sigma_with
     for new in (1.0,) if same else (1.0, 0.75, 0.5, 0.25):
         add(0, new, np.zeros(1), np.ones(1))
-    moves = isinstance(mechanism, OpacusLoader) and mechanism.rate_moves
+    moves = isinstance(mechanism, OpacusLoader) and (mechanism.rate_moves or mechanism.noise_moves)
     if not same and not moves and mechanism.dataset_size is not None:
         first, last = binomial.effective_range(mechanism.dataset_size, q)
         many = last - first >= _MOST_SIZES_COMPOSED

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from enum import Enum
 from fractions import Fraction
+from importlib import import_module
 from typing import TypeAlias, final
 
 from noisymean.errors import InvalidInput, Undefined, check_number
@@ -194,28 +195,82 @@ class LoaderRun:
 class OpacusLoader(_Validated):
     """DP-SGD through Opacus 1.x's `make_private` on an ordinary data loader: q and the denominator both come from N and b.
 
-    With L = ceil(N/b) the sampler's rate is 1/L, it takes int(1/(1/L)) steps an epoch, and the optimizer divides by
-    int(N * (1/steps)), everything in binary floating point, reproduced here to the bit. Adding a record can move
-    L, and with it q.
+    With L = ceil(N/b) (floor(N/b) if the loader drops its last batch) the sampler's rate is 1/L, it takes int(1/(1/L)) steps an
+    epoch, and the optimizer divides by int(N * (1/steps)), everything in binary floating point, reproduced here to the bit.
+    Adding a record can move L, and with it q.
 
     >>> OpacusLoader(dataset_size=60_000, batch_size=600, dimension=26_010, noise_multiplier=1.0).runs
     ((0.01, 600), (0.009900990099009901, 594))
+
+    With `make_private_with_epsilon` the noise comes from L as well: give `target_epsilon`, `target_delta` ("1/N" for the recipe
+    of that name), `epochs` and the `accountant` of the engine instead of a noise multiplier, and the installed Opacus calibrates
+    for each number of records.
     """
 
     dataset_size: int
     batch_size: int
     dimension: int
-    noise_multiplier: float
+    noise_multiplier: float = math.nan
+    drop_last: bool = False
+    target_epsilon: float | None = None
+    target_delta: float | str | None = None
+    epochs: int | None = None
+    accountant: str | None = None
     name = "opacus-loader"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "dataset_size", _whole("dataset_size", self.dataset_size, 1, LARGEST_DATASET))
-        object.__setattr__(self, "batch_size", _whole("batch_size", self.batch_size, 1, self.dataset_size + 1))
+        most = self.dataset_size if self.drop_last else self.dataset_size + 1
+        object.__setattr__(self, "batch_size", _whole("batch_size", self.batch_size, 1, most))
+        told = {name: getattr(self, name) for name in ("target_epsilon", "target_delta", "epochs", "accountant")}
+        if self.is_calibrated:
+            self._calibrate(told)
+        elif math.isnan(self.noise_multiplier):
+            raise InvalidInput("noise_multiplier", None, "given", "or target_epsilon, target_delta and epochs")
+        elif any(value is not None for value in told.values()):
+            extra = next(name for name, value in told.items() if value is not None)
+            raise InvalidInput(extra, told[extra], "left out without target_epsilon", "the noise is given")
         _Validated.__post_init__(self)
+
+    def _calibrate(self, told: dict[str, object]) -> None:
+        object.__setattr__(self, "accountant", self.accountant or "prv")
+        check_number("target_epsilon", self.target_epsilon, above=0.0, most=1e6)  # type: ignore[arg-type]
+        object.__setattr__(self, "epochs", _whole("epochs", self.epochs, 1, 10**9))
+        if self.target_delta != "1/N":
+            check_number("target_delta", told["target_delta"], above=0.0, most=1.0, remedy='or "1/N"')  # type: ignore[arg-type]
+        least = self.batch_size if self.drop_last else 1
+        near = [self.dataset_size + i for i in (0, 1, -1) if self.dataset_size + i >= least]
+        if not math.isnan(self.noise_multiplier) and self.noise_multiplier not in map(self.noise, near):
+            raise InvalidInput(
+                "noise_multiplier", self.noise_multiplier, "left out with target_epsilon", "one of the two"
+            )
+        object.__setattr__(self, "noise_multiplier", self.noise(self.dataset_size))
+
+    @property
+    def is_calibrated(self) -> bool:
+        """Whether the noise is computed from the number of records."""
+        return self.target_epsilon is not None
+
+    def noise(self, size: int) -> float:
+        """The noise multiplier on `size` records."""
+        if not self.is_calibrated:
+            return self.noise_multiplier
+        delta = 1.0 / size if self.target_delta == "1/N" else float(self.target_delta or 0.0)
+        # Opacus is asked, which the mathematics does not import
+        opacus = import_module("noisymean.opacus_noise")
+        return float(
+            opacus.noise_multiplier(
+                self.target_epsilon, delta, self.run(size).sample_rate, self.epochs, self.accountant or "prv"
+            )
+        )
 
     def run(self, size: int) -> LoaderRun:
         """What a dataset of `size` records gives."""
-        length = -(-size // self.batch_size)
+        length = size // self.batch_size if self.drop_last else -(-size // self.batch_size)
+        if length == 0:
+            raise Undefined(
+                "batch_size", self.batch_size, f"<= {size}", "a loader that drops its last batch has no other here"
+            )
         rate = 1 / length
         steps = int(1 / rate)
         accountant_rate = 1 / steps
@@ -228,9 +283,20 @@ class OpacusLoader(_Validated):
         return (before.sample_rate, before.expected_batch_size), (after.sample_rate, after.expected_batch_size)
 
     @property
+    def noises(self) -> tuple[float, float]:
+        """Noise multiplier on D and on D'."""
+        return self.noise_multiplier, self.noise(self.dataset_size + 1)
+
+    @property
     def rate_moves(self) -> bool:
         """Whether the added record changes the sampling rate."""
         (before, _), (after, _) = self.runs
+        return before != after
+
+    @property
+    def noise_moves(self) -> bool:
+        """Whether the added record changes the noise multiplier."""
+        before, after = self.noises
         return before != after
 
     @property
@@ -286,12 +352,21 @@ def denominator_step(mechanism: Expected) -> int | None:
             "a size at which the added record leaves the rate alone",
             "no guarantee is known where q itself depends on N: fix the rate and the denominator as public constants",
         )
+    if isinstance(mechanism, OpacusLoader) and mechanism.noise_moves:
+        raise Undefined(
+            "target_epsilon",
+            mechanism.target_epsilon,
+            "one that gives the same noise with one record more",
+            "no guarantee is known where the noise depends on N: give make_private a noise_multiplier of yours",
+        )
     return before if after > before else None
 
 
 def is_sum(mechanism: Mechanism) -> bool:
-    """Whether both neighbours are divided by the same number at the same rate: then it is the noisy sum, post-processed."""
-    if isinstance(mechanism, ASGM) or (isinstance(mechanism, OpacusLoader) and mechanism.rate_moves):
+    """Whether both neighbours have one rate, one noise and one denominator: then it is the noisy sum, post-processed."""
+    if isinstance(mechanism, ASGM):
+        return False
+    if isinstance(mechanism, OpacusLoader) and (mechanism.rate_moves or mechanism.noise_moves):
         return False
     before, after = denominators(mechanism)
     return before == after
@@ -305,6 +380,11 @@ def told_rate(mechanism: Mechanism) -> float:
 def new_record_rate(mechanism: Expected) -> float:
     """The rate at which the new record is sampled: that of D'."""
     return mechanism.runs[1][0] if isinstance(mechanism, OpacusLoader) else mechanism.q
+
+
+def noises(mechanism: Expected) -> tuple[float, float]:
+    """The noise multiplier on D and on D'."""
+    return mechanism.noises if isinstance(mechanism, OpacusLoader) else (mechanism.noise_multiplier,) * 2
 
 
 def with_public_size(mechanism: Mechanism, adjacency: Adjacency) -> Mechanism:

@@ -23,7 +23,7 @@ from opacus.schedulers import ExponentialNoise
 
 import opacus_training
 from noisymean.integrations.opacus import Accountant, NoGuarantee, fix, inspect, poisson_loader, register
-from noisymean.integrations.opacus.neighbours import batch_sizes
+from noisymean.integrations.opacus.neighbours import Facts, loaders
 from opacus_training import PARAMETERS, private, train
 
 ROOT = Path(__file__).parents[2]
@@ -83,7 +83,7 @@ def test_so_it_does_on_older_releases(version: str) -> None:
 def test_before_and_after_the_fix() -> None:
     engine, model, optimizer, loader = private(100, batch_size=10)
     train(model, optimizer, loader, 30)
-    before = inspect(optimizer, dataset_size=100, batch_size=10)
+    before = inspect(optimizer, data_loader=loader, batch_size=10, drop_last=False)
     assert (before.name, before.verdict, before.taken) == ("OPACUS-LOADER", "violated", 30)
     assert before.mechanisms[0].runs == ((0.1, 10), (1 / 11, 9))
     assert before.spent.guarantee is None
@@ -110,12 +110,12 @@ def test_before_and_after_the_fix() -> None:
     ):
         assert words in text
     # an engine knows its dataset, and by its accountant its optimizer
-    assert inspect(engine, batch_size=10) == before
+    assert inspect(engine, data_loader=loader, batch_size=10, drop_last=False) == before
 
     _, model, optimizer, loader = private(100, sample_rate="1/10")
-    assert fix(optimizer, denominator=10, sample_rate="1/10") is optimizer
+    assert fix(optimizer, denominator=10, data_loader=loader) is optimizer
     train(model, optimizer, loader, 30)
-    after = inspect(optimizer, dataset_size=100)
+    after = inspect(optimizer, data_loader=loader)
     assert (after.name, after.verdict) == ("SGM", "holds")
     assert after.mechanisms == (nm.SGM(sample_rate="1/10", noise_multiplier=1.0),)
     assert after.spent.guarantee == pytest.approx(after.spent.claimed)
@@ -124,17 +124,19 @@ def test_before_and_after_the_fix() -> None:
 
 
 def test_an_unknown_batch_size_gives_the_safe_side_of_each_number() -> None:
-    """60,000 records in 100 batches: 600 moves the rate, 601 to 606 do not."""
-    assert batch_sizes(60_000, 0.01, None) == [600, 603, 606]
-    assert batch_sizes(60_000, 0.01, 604) == [604]
+    """60,000 records in 100 batches: 600 moves the rate, 601 to 606 do not; without the last batch 595 to 600 are 100."""
+    assert [one.batch_size for one in loaders(Facts(60_000, drop_last=False), 0.01)] == [600, 603, 606]
+    assert loaders(Facts(60_000), 0.01) == [(600, False), (603, False), (606, False), (595, True), (597, True), (600, True)]
+    assert loaders(Facts(60_000, 604), 0.01) == [(604, False)]
+    assert loaders(Facts(60_000, 599), 0.01) == [(599, True)]
     with pytest.raises(InvalidInput, match="batch_size=500: must be such that"):
-        batch_sizes(60_000, 0.01, 500)
+        loaders(Facts(60_000, 500), 0.01)
     # 93 batches, of which the accountant is told 92
-    assert batch_sizes(930, 1 / 92, 10) == [10]
-    accountant = Accountant(dataset_size=1000, dimension=10_000)
+    assert loaders(Facts(930, 10, drop_last=False), 1 / 92) == [(10, False)]
+    accountant = Accountant(dataset_size=1000, dimension=10_000, sampling="poisson")
     accountant.history = [(1.0, 0.1, 20)]
     unsure = accountant.spent(DELTA)
-    accountant.batch_size = 100
+    accountant.batch_size, accountant.drop_last = 100, False
     sure = accountant.spent(DELTA)
     assert unsure.leakage is not None
     assert sure.leakage is not None
@@ -143,8 +145,8 @@ def test_an_unknown_batch_size_gives_the_safe_side_of_each_number() -> None:
 
 
 def test_before_the_first_step_one_is_shown() -> None:
-    _, _, optimizer, _ = private(103, batch_size=10)
-    found = inspect(optimizer, dataset_size=103)
+    _, _, optimizer, loader = private(103, batch_size=10)
+    found = inspect(optimizer, data_loader=loader)
     # int(102/11) = int(103/11) = int(104/11): nothing moves here
     assert (found.taken, found.steps, found.verdict) == (0, 1, "holds")
     assert "none so far" in str(found)
@@ -152,40 +154,43 @@ def test_before_the_first_step_one_is_shown() -> None:
 
 
 def test_a_constant_alone_is_not_enough_where_the_rate_moves() -> None:
-    _, _, optimizer, _ = private(100, batch_size=10)
-    found = inspect(fix(optimizer, denominator=10), dataset_size=100)
+    _, _, optimizer, loader = private(100, batch_size=10)
+    found = inspect(fix(optimizer, denominator=10), data_loader=loader)
     assert (found.name, found.verdict) == ("unknown", "undetermined")
     assert "the sampling rate is 0.1 on 100 records and 0.0909091 on 101" in str(found)
     # and where it does not, it is
-    _, _, optimizer, _ = private(103, batch_size=10)
-    assert inspect(fix(optimizer, denominator=10), dataset_size=103).name == "SGM"
+    _, _, optimizer, loader = private(103, batch_size=10)
+    assert inspect(fix(optimizer, denominator=10), data_loader=loader).name == "SGM"
 
 
 def test_what_divides_differently_is_named() -> None:
-    _, _, optimizer, _ = private(103, batch_size=10, loss_reduction="sum")
-    assert inspect(optimizer, dataset_size=103).name == "SGM"
-    _, _, optimizer, _ = private(100, sample_rate="1/10")
-    assert inspect(optimizer, dataset_size=100, sample_rate="1/10").mechanisms[0].name == "feasgm"
+    _, _, optimizer, loader = private(103, batch_size=10, loss_reduction="sum")
+    assert inspect(optimizer, data_loader=loader).name == "SGM"
+    _, _, optimizer, loader = private(100, sample_rate="1/10")
+    assert inspect(optimizer, data_loader=loader).mechanisms[0].name == "feasgm"
     optimizer.expected_batch_size = 10.3
-    assert inspect(optimizer, dataset_size=103, sample_rate="1/10").mechanisms[0].name == "easgm"
+    told = inspect(optimizer, dataset_size=103, sample_rate="1/10", sampling="poisson")
+    assert told.mechanisms[0].name == "easgm"
     optimizer.expected_batch_size = 17
-    strange = inspect(optimizer, dataset_size=100, sample_rate="1/10")
+    strange = inspect(optimizer, data_loader=loader)
     assert (strange.name, strange.verdict) == ("unknown", "undetermined")
     assert "say so with fix(optimizer, denominator=17)" in str(strange)
     # a promise is void once the number has been changed
-    fix(optimizer, denominator=10, sample_rate="1/10")
-    assert inspect(optimizer, dataset_size=100).name == "SGM"
+    fix(optimizer, denominator=10, data_loader=loader)
+    assert inspect(optimizer, data_loader=loader).name == "SGM"
     optimizer.expected_batch_size = 17
-    assert inspect(optimizer, dataset_size=100).name == "unknown"
-    _, _, optimizer, _ = private(49, batch_size=1)
-    assert "divides by zero and releases non-finite gradients" in str(inspect(optimizer, dataset_size=49))
+    assert inspect(optimizer, data_loader=loader).name == "unknown"
+    _, _, optimizer, loader = private(49, batch_size=1)
+    assert "divides by zero and releases non-finite gradients" in str(inspect(optimizer, data_loader=loader))
 
 
 def test_complaints_are_one_line() -> None:
     _, _, optimizer, _ = private(100, batch_size=10)
     for act, words in (
         (lambda: inspect(optimizer), "dataset_size=None: must be the number of training records"),
-        (lambda: inspect(optimizer, dataset_size=3), "dataset_size=3: must be such that"),
+        (lambda: inspect(optimizer, dataset_size=3, sampling="poisson"), "dataset_size=3: must be such that"),
+        (lambda: inspect(optimizer, dataset_size=100, sampling="shuffled"), "sampling='shuffled': must be one of poisson"),
+        (lambda: inspect(optimizer, data_loader=[]), "data_loader='list': must be a DataLoader"),
         (lambda: inspect(torch.nn.Linear(1, 1), dataset_size=57), "optimizer='Linear': must be a DPOptimizer"),
         (lambda: fix(optimizer, denominator=0), "denominator=0: must be > 0"),
         (
@@ -214,13 +219,13 @@ def test_the_missing_package_is_one_line() -> None:
 
 
 def test_where_no_guarantee_is_known_it_is_infinite_with_a_reason() -> None:
-    accountant = Accountant(dataset_size=100, batch_size=10)
-    assert accountant.get_epsilon(DELTA) == 0.0
+    accountant = Accountant(dataset_size=100, batch_size=10, drop_last=False)
     engine, model, optimizer, loader = private(100, batch_size=10, accountant=accountant)
+    assert accountant.get_epsilon(DELTA) == 0.0
     train(model, optimizer, loader, 2)
     with pytest.warns(NoGuarantee, match="100 records against 101: no guarantee is known: batch_size=10"):
         assert engine.get_epsilon(DELTA) == math.inf
-    silent = Accountant(dataset_size=100, dimension=3)
+    silent = Accountant(dataset_size=100, dimension=3, sampling="poisson")
     silent.step(noise_multiplier=0.0, sample_rate=0.1)
     with pytest.warns(NoGuarantee, match="no noise was added"):
         assert silent.get_epsilon(DELTA) == math.inf
@@ -237,7 +242,7 @@ def test_a_noise_schedule_is_composed_stretch_by_stretch() -> None:
     assert len(accountant) == 15
     # nothing moves at this size: the noisy sum's own number
     assert accountant.get_epsilon(DELTA) == pytest.approx(accountant.spent(DELTA).claimed)
-    constant = Accountant(dataset_size=103, dimension=PARAMETERS)
+    constant = Accountant(dataset_size=103, dimension=PARAMETERS, sampling="poisson")
     ends = []
     for noise in (1.0, 2.0):
         constant.history = [(noise, 1 / 11, 15)]
@@ -273,7 +278,7 @@ def test_engine_checkpoints_keep_it(tmp_path: Path) -> None:
     assert again.accountant.state_dict() == engine.accountant.state_dict()
     for state, words in (
         ({}, "without batch_size"),
-        ({**plain, "mechanism": "rdp"}, "of the accountant noisymean"),
+        ({**plain, "mechanism": "rdp"}, "what those steps were divided by is not in it"),
         ({**plain, "dataset_size": 99}, "as in the checkpoint"),
         ({**plain, "seen": []}, "as many as in history"),
         ({**plain, "seen": [{"surprise": 1}]}, "written by this release"),
@@ -295,11 +300,13 @@ def test_by_name_and_for_calibration(monkeypatch: pytest.MonkeyPatch) -> None:
     assert claim is not None
     assert 1.95 <= claim <= 2.0
     engine, model, optimizer, loader = private(100, sample_rate="1/10", accountant=name, noise_multiplier=noise)
+    # a number that a calibration ended in may come from N, as far as anyone can see
+    engine.accountant.noise_multiplier = noise
     fix(optimizer, denominator=10, sample_rate="1/10")
     train(model, optimizer, loader, 30)
     assert engine.get_epsilon(DELTA) == pytest.approx(claim)
     # through an ordinary loader no noise is enough, and Opacus says so
-    register(dataset_size=100, batch_size=10, dimension=PARAMETERS)
+    register(dataset_size=100, batch_size=10, dimension=PARAMETERS, sampling="poisson")
     with pytest.warns(NoGuarantee), pytest.raises(ValueError, match="privacy budget is too low"):
         get_noise_multiplier(target_epsilon=2.0, target_delta=DELTA, sample_rate=0.1, steps=30, accountant=name)
     monkeypatch.delattr("opacus.accountants.register_accountant")
@@ -333,15 +340,15 @@ def test_every_optimizer_divides_by_the_constant(options: dict[str, object]) -> 
         torch.manual_seed(3)
         train(model, optimizer, loader, 1)
         released.append([parameter.grad.clone() for parameter in optimizer.params])
-        assert inspect(optimizer, dataset_size=100).name == "SGM"
+        assert inspect(optimizer, data_loader=loader).name == "SGM"
     for over_ten, over_forty in zip(*released, strict=True):
         torch.testing.assert_close(over_ten, 4.0 * over_forty)
 
 
 def test_adaptive_clipping_counts_halves_over_the_constant() -> None:
     """Theorem 1 of Andrew et al. wants a count that a record moves by 1/2; Opacus' moves by 1, and is divided by |B|."""
-    _, _, optimizer, _ = private(100, sample_rate="1/10", **ADAPTIVE)
-    assert "divides its noisy count by the size of the batch" in str(inspect(optimizer, dataset_size=100))
+    _, _, optimizer, loader = private(100, sample_rate="1/10", **ADAPTIVE)
+    assert "divides its noisy count by the size of the batch" in str(inspect(optimizer, data_loader=loader))
     fix(optimizer, denominator=10, sample_rate="1/10")
     bounds = []
     for unclipped, size in ((4, 10), (4, 11), (5, 11)):

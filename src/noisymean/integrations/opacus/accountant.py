@@ -1,27 +1,32 @@
 """An accountant for Opacus that sees the denominator, and promises only what is proved for the mean that is released.
 
     engine = PrivacyEngine()
-    engine.accountant = Accountant(dataset_size=len(train_set))        # any 1.x, before make_private
+    engine.accountant = Accountant()                                   # any 1.x, before make_private
 
-Opacus tells accountants the noise and the rate of a step; this one also looks at the optimizer that takes it.
+Opacus tells accountants the noise and the rate of a step; this one also looks at the optimizer that takes it, at the data loader
+that make_private made, and at the batches that came.
 """
 
 from __future__ import annotations
 
+import inspect
 import math
 import warnings
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping, MutableMapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, final
 
 import opacus.accountants
 from opacus.accountants import IAccountant
 
 from noisymean.errors import InvalidInput
+from noisymean.grounds import Known
 from noisymean.integrations.opacus.inspection import Spent, checked_size, guaranteed, spent_by
-from noisymean.integrations.opacus.neighbours import Stretch, cases, promised
-from noisymean.integrations.opacus.seen import Public, Seen, Told, noise_of, see
+from noisymean.integrations.opacus.neighbours import Case, Facts, Stretch, cases, promised
+from noisymean.integrations.opacus.sampler import Drawn, contradiction, of_loader
+from noisymean.integrations.opacus.sampler import told as sampling_told
+from noisymean.integrations.opacus.seen import Public, Seen, Told, batch_of, made_by, noise_of, see
 from noisymean.mechanisms import Rate, exact_rate
 
 NAME = "noisymean"
@@ -42,17 +47,22 @@ class _Hook:
     def __call__(self, optimizer: Any) -> None:
         accumulated = int(optimizer.accumulated_iterations)
         self.told.accountant.record(
-            noise_of(optimizer), self.told.sample_rate * accumulated, see(optimizer, accumulated=accumulated)
+            noise_of(optimizer),
+            self.told.sample_rate * accumulated,
+            see(optimizer, accumulated=accumulated, drawn=self.told.drawn),
+            batch_of(optimizer),
         )
 
 
 class Accountant(IAccountant):  # type: ignore[misc]
     """Epsilon of the noisy mean that Opacus releases, for the training set with one record more or one less.
 
-    `dataset_size` is the number of training records. `batch_size` is that of the data loader, if it was an ordinary one; without
-    it every size that fits is considered. `sample_rate` and `denominator` are for those that are public constants (see `fix`),
-    and `dimension` is the number of trainable parameters: once training has begun all three are found by looking, before that
-    they are needed to calibrate the noise.
+    `dataset_size` is the number of training records, which the data loader of make_private shows as well. `batch_size` and
+    `drop_last` are those of the data loader that make_private was given, if it was an ordinary one; without them all that fit
+    are considered. `sample_rate` and `denominator` are for those that are public constants (see `fix`), and `dimension` is the
+    number of trainable parameters: once training has begun all three are found by looking, before that they are needed to
+    calibrate the noise. `sampling` says how batches are drawn if not by make_private's loader, and `noise_multiplier` that this
+    one was not calibrated, where it looks as if.
     """
 
     def __init__(
@@ -63,10 +73,19 @@ class Accountant(IAccountant):  # type: ignore[misc]
         dimension: int | None = None,
         denominator: float | None = None,
         sample_rate: Rate | None = None,
+        drop_last: bool | None = None,
+        sampling: str | None = None,
+        noise_multiplier: float | None = None,
     ) -> None:
         self.dataset_size = None if dataset_size is None else checked_size(dataset_size)
-        self.batch_size = batch_size
+        self.batch_size, self.drop_last = batch_size, drop_last
         self.dimension = dimension
+        self.noise_multiplier = noise_multiplier
+        self.drawn = sampling_told(sampling)
+        self.noise_from_records: bool | None = None
+        self._attached = False
+        # sizes of the batches that came, by rate
+        self._sizes: dict[float, Counter[int]] = {}
         rate = None if sample_rate is None else float(exact_rate(sample_rate))
         self.public = Public(None if denominator is None else float(denominator), rate)
         self.history = []
@@ -80,15 +99,18 @@ class Accountant(IAccountant):  # type: ignore[misc]
     def history(self, history: History) -> None:
         # a history that somebody writes comes without an optimizer to look at
         self._history = list(history)
+        self._sizes = {}
         self._seen: list[Seen | None] = [None] * len(self._history)
 
     def step(self, *, noise_multiplier: float, sample_rate: float) -> None:
         """Count one step of which nothing else is known."""
-        self.record(noise_multiplier, sample_rate, None)
+        self.record(noise_multiplier, sample_rate, None, None)
 
-    def record(self, noise_multiplier: float, sample_rate: float, seen: Seen | None) -> None:
-        """Count one step."""
+    def record(self, noise_multiplier: float, sample_rate: float, seen: Seen | None, batch: int | None) -> None:
+        """Count one step, on a batch of so many records if that was seen."""
         stretch = (float(noise_multiplier), float(sample_rate))
+        if batch is not None:
+            self._sizes.setdefault(stretch[1], Counter())[batch] += 1
         if self._history and self._history[-1][:2] == stretch and self._seen[-1] == seen:
             self._history[-1] = (*stretch, self._history[-1][2] + 1)
         else:
@@ -97,36 +119,82 @@ class Accountant(IAccountant):  # type: ignore[misc]
 
     def get_optimizer_hook_fn(self, sample_rate: float) -> Callable[[Any], None]:
         """What make_private attaches to the optimizer."""
-        return _Hook(Told(self, float(sample_rate)))
+        frame = inspect.currentframe()
+        made = made_by(frame.f_back if frame is not None else None)
+        drawn = self.drawn if made.loader is None else of_loader(made.loader)
+        if self.dataset_size is None and drawn.records is not None:
+            self.dataset_size = drawn.records
+        self._attached = True
+        if made.calibrated:
+            # with this accountant, which looks at N unless rate and denominator are constants
+            self.noise_from_records = not (drawn.public_rate and self.public.denominator is not None)
+        return _Hook(Told(self, float(sample_rate), drawn))
 
     def stretches(self) -> list[Stretch]:
         """The history with what was seen, or, where nothing was, with what was announced."""
         seen = self._seen if len(self._seen) == len(self._history) else [None] * len(self._history)
         return [
-            promised(Stretch(sigma, rate, steps, one or self._announced(rate)), self.public.sample_rate)
+            promised(self._as_drawn(Stretch(sigma, rate, steps, one or self._announced(rate))), self.public.sample_rate)
             for (sigma, rate, steps), one in zip(self._history, seen, strict=True)
         ]
+
+    def _as_drawn(self, stretch: Stretch) -> Stretch:
+        """Batches of sizes that Poisson sampling does not show were not drawn so, whatever the loader is."""
+        sizes = self._sizes.get(stretch.sample_rate)
+        facts = self.facts()
+        why_not = contradiction(sizes, facts.dataset_size, stretch.sample_rate) if sizes and facts else None
+        if why_not is None:
+            return stretch
+        return replace(stretch, seen=replace(stretch.seen, drawn=Drawn(False, Known.SEEN, why_not)))
+
+    def facts(self) -> Facts | None:
+        """What is known beside the steps; None before the number of records is."""
+        if self.dataset_size is None:
+            return None
+        return Facts(
+            self.dataset_size,
+            self.batch_size,
+            self.drop_last,
+            self.noise_multiplier,
+            noise_from_records=self.noise_from_records,
+        )
+
+    def _cases(self, stretches: list[Stretch]) -> tuple[list[Case], Facts]:
+        facts = self.facts() or Facts(checked_size(None))
+        return cases(stretches, facts), facts
+
+    def _need_steps(self) -> None:
+        """Without steps there is nothing to say unless an optimizer would have told of some."""
+        if not self._attached:
+            raise InvalidInput(
+                "accountant",
+                "attached to no optimizer",
+                "set before make_private",
+                "engine.accountant = Accountant() first, make_private then: an optimizer keeps the accountant it was made with",
+            )
 
     def _announced(self, rate: float) -> Seen:
         """What make_private will do, on the size that we were told."""
         denominator = self.public.denominator
         if denominator is None:
             denominator = float(int(checked_size(self.dataset_size) * rate))
-        return Seen(denominator, self.dimension, public=self.public)
+        return Seen(denominator, self.dimension, public=self.public, drawn=self.drawn, announced=True)
 
     def spent(self, delta: float) -> Spent:
         """Claimed, leaked and guaranteed epsilon so far."""
         stretches = self.stretches()
         if not stretches:
+            self._need_steps()
             return Spent(delta, 0.0, None, 0.0, None, (), "undetermined")
-        return spent_by(stretches, cases(stretches, checked_size(self.dataset_size), self.batch_size), delta)
+        return spent_by(stretches, *self._cases(stretches), delta)
 
     def get_epsilon(self, delta: float, *args: Any, **kwargs: Any) -> float:
         """The epsilon that is guaranteed so far; inf, with a warning that says why, where none is known."""
         stretches = self.stretches()
         if not stretches:
+            self._need_steps()
             return 0.0
-        sound, notes = guaranteed(cases(stretches, checked_size(self.dataset_size), self.batch_size), delta)
+        sound, notes = guaranteed(self._cases(stretches)[0], delta)
         if sound is not None:
             return sound
         warnings.warn(f"no finite epsilon; {'; '.join(notes)}", NoGuarantee, stacklevel=2)
@@ -138,6 +206,16 @@ class Accountant(IAccountant):  # type: ignore[misc]
     @classmethod
     def mechanism(cls) -> str:
         """The name in checkpoints and registries."""
+        frame = inspect.currentframe()
+        asked_by = frame.f_back.f_code.co_name if frame is not None and frame.f_back is not None else ""
+        if asked_by == "make_private_with_epsilon" and not _is_registered():
+            raise InvalidInput(
+                "accountant",
+                NAME,
+                "registered before make_private_with_epsilon, which makes another one by its name",
+                "register(dataset_size=..., denominator=..., sample_rate=...), then PrivacyEngine(accountant='noisymean');"
+                " before Opacus 1.6 give make_private a noise_multiplier from `noisymean calibrate`",
+            )
         return NAME
 
     def state_dict(self, destination: MutableMapping[str, Any] | None = None) -> MutableMapping[str, Any]:
@@ -145,24 +223,32 @@ class Accountant(IAccountant):  # type: ignore[misc]
         # OrderedDict[str, Any]() would remember its parameters, and take them into the checkpoint
         state: MutableMapping[str, Any] = OrderedDict() if destination is None else destination
         state["history"] = list(self._history)
-        state["mechanism"] = self.mechanism()
+        state["mechanism"] = NAME
         state["dataset_size"], state["batch_size"], state["dimension"] = (
             self.dataset_size,
             self.batch_size,
             self.dimension,
         )
+        state["drop_last"], state["noise_multiplier"] = self.drop_last, self.noise_multiplier
+        state["noise_from_records"], state["drawn"] = self.noise_from_records, self.drawn.plain()
+        state["sizes"] = [[rate, sorted(sizes.items())] for rate, sizes in self._sizes.items()]
         state["public"] = {"denominator": self.public.denominator, "sample_rate": self.public.sample_rate}
         state["seen"] = [None if one is None else one.plain() for one in self._seen]
         return state
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Go on from a checkpoint of this accountant."""
-        wanted = {"history", "mechanism", "dataset_size", "batch_size", "dimension", "public", "seen"}
-        if not state_dict or not wanted <= set(state_dict):
+        if (other := (state_dict or {}).get("mechanism", NAME)) != NAME:
+            raise InvalidInput(
+                "state_dict",
+                f"of the accountant {other}",
+                f"of the accountant {NAME}",
+                "Opacus' own count steps and noise only: what those steps were divided by is not in it",
+            )
+        wanted = set(Accountant().state_dict())
+        if not wanted <= set(state_dict or ()):
             missing = ", ".join(sorted(wanted - set(state_dict or ())))
             raise InvalidInput("state_dict", f"without {missing}", "one that this accountant's state_dict() wrote")
-        if state_dict["mechanism"] != self.mechanism():
-            raise InvalidInput("state_dict", state_dict["mechanism"], f"of the accountant {self.mechanism()}")
         if self.dataset_size not in (None, state_dict["dataset_size"]):
             raise InvalidInput(
                 "dataset_size",
@@ -172,12 +258,23 @@ class Accountant(IAccountant):  # type: ignore[misc]
             )
         self.dataset_size = state_dict["dataset_size"]
         self.batch_size, self.dimension = state_dict["batch_size"], state_dict["dimension"]
+        self.drop_last, self.noise_multiplier = state_dict["drop_last"], state_dict["noise_multiplier"]
+        self.noise_from_records, self.drawn = state_dict["noise_from_records"], Drawn.from_plain(state_dict["drawn"])
         self.public = Public(**state_dict["public"])
         self.history = [(float(sigma), float(rate), int(steps)) for sigma, rate, steps in state_dict["history"]]
         seen = [None if one is None else Seen.from_plain(one) for one in state_dict["seen"]]
         if len(seen) != len(self._history):
             raise InvalidInput("state_dict", f"{len(seen)} in seen", f"as many as in history, {len(self._history)}")
         self._seen = seen
+        self._sizes = {float(rate): Counter({int(k): int(n) for k, n in sizes}) for rate, sizes in state_dict["sizes"]}
+
+
+def _is_registered() -> bool:
+    try:
+        opacus.accountants.create_accountant(NAME)
+    except ValueError:
+        return False
+    return True
 
 
 def register(
@@ -187,6 +284,7 @@ def register(
     dimension: int | None = None,
     denominator: float | None = None,
     sample_rate: Rate | None = None,
+    sampling: str | None = "poisson",
 ) -> str:
     """Give Opacus >= 1.6.0 this accountant by name, for `PrivacyEngine(accountant=...)` and `get_noise_multiplier`; the name.
 
@@ -207,6 +305,7 @@ def register(
                 dimension=dimension,
                 denominator=denominator,
                 sample_rate=sample_rate,
+                sampling=sampling,
             )
 
     # a run that is described anew takes the place of the one before

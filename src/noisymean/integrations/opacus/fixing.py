@@ -7,7 +7,7 @@ accountants assume. Choose both before looking at the data, e.g. from a publishe
 
     loader = poisson_loader(train_set, sample_rate="1/100")            # instead of DataLoader(train_set, batch_size=600)
     model, optimizer, loader = engine.make_private(data_loader=loader, ...)
-    fix(optimizer, denominator=600, sample_rate="1/100")
+    fix(optimizer, denominator=600, data_loader=loader)
 """
 
 from __future__ import annotations
@@ -18,19 +18,33 @@ from typing import Any
 from opacus.data_loader import DPDataLoader
 
 from noisymean.errors import InvalidInput, check_number
-from noisymean.integrations.opacus.seen import PROMISE, Public, is_adaptive, need_optimizer, told, workers
+from noisymean.integrations.opacus.sampler import UNKNOWN, Drawn, PublicRate, of_loader
+from noisymean.integrations.opacus.seen import (
+    EARLIER,
+    PROMISE,
+    Public,
+    Told,
+    earlier_of,
+    is_adaptive,
+    need_optimizer,
+    see,
+    steps_of,
+    told,
+    workers,
+)
 from noisymean.mechanisms import Rate, exact_rate
 
 
-def fix(optimizer: Any, *, denominator: float, sample_rate: Rate | None = None) -> Any:
+def fix(optimizer: Any, *, denominator: float, data_loader: Any = None, sample_rate: Rate | None = None) -> Any:
     """Make `optimizer` divide by `denominator`, a constant of yours; returns the optimizer.
 
     Call it after make_private. Any positive number will do: what matters is that it is not computed from the data. It only
     rescales the gradients, so take the batch size that your learning rate was tuned for.
 
     The sampling rate must be public too, and an optimizer has no say in it: an ordinary data loader has the rate 1/ceil(N/b),
-    which one record more can change. Sample with `poisson_loader` and repeat its rate here as `sample_rate`; that is checked
-    against what make_private found. Without it the inspection goes by what the rate would be on one record more or less.
+    which one record more can change. Sample with `poisson_loader` and pass what make_private returned as `data_loader`: it shows
+    that its rate was given. `sample_rate` is for a sampler of your own, and is checked against what was seen. Steps that were
+    taken before the fix stay what they were.
 
     Works on every DPOptimizer of Opacus 1.x: flat, per layer, ghost, distributed (`denominator` is that of all workers
     together), and adaptive. There the noisy count of unclipped gradients is divided by the constant as well, and each record of
@@ -40,19 +54,36 @@ def fix(optimizer: Any, *, denominator: float, sample_rate: Rate | None = None) 
     check_number("denominator", denominator, above=0.0, most=1e15, remedy="e.g. the expected batch size, as a constant")
     rate = None if sample_rate is None else float(exact_rate(sample_rate))
     hook = told(optimizer)
-    if rate is not None and hook is not None and hook.sample_rate != rate:
-        raise InvalidInput(
-            "sample_rate",
-            str(sample_rate),
-            f"the rate of the data loader, {hook.sample_rate:.9g}",
-            f"give make_private poisson_loader(dataset, sample_rate='{sample_rate}')",
-        )
+    drawn = of_loader(data_loader) if data_loader is not None else hook.drawn if hook is not None else UNKNOWN
+    rate = _public_rate(drawn, hook, rate, sample_rate)
+    if hook is not None:
+        earlier = earlier_of(optimizer)
+        since = steps_of(hook.accountant) - sum(steps for steps, _ in earlier)
+        setattr(optimizer, EARLIER, [*earlier, (since, see(optimizer))] if since else earlier)
     # a float of a whole number divides like the number itself
     optimizer.expected_batch_size = float(denominator) / workers(optimizer)
     if is_adaptive(optimizer):
         _count_halves(optimizer, float(denominator))
     setattr(optimizer, PROMISE, Public(float(denominator), rate))
     return optimizer
+
+
+def _public_rate(drawn: Drawn, hook: Told | None, rate: float | None, written: Rate | None) -> float | None:
+    """The rate that is public: what the loader shows, else what is said of it."""
+    offered = f"give make_private poisson_loader(dataset, sample_rate='{written}')"
+    if drawn.poisson is False:
+        raise InvalidInput(
+            "data_loader", drawn.how, "one that draws by Poisson sampling", offered.replace("'None'", "...")
+        )
+    if rate is not None and hook is not None and hook.sample_rate != rate:
+        raise InvalidInput("sample_rate", str(written), f"the rate of the data loader, {hook.sample_rate:.9g}", offered)
+    if drawn.rate is None:
+        return rate
+    if rate is not None and not drawn.public_rate:
+        raise InvalidInput(
+            "sample_rate", str(written), "left out: this loader's rate comes from the number of records", offered
+        )
+    return drawn.rate if drawn.public_rate else None
 
 
 def _count_halves(optimizer: Any, denominator: float) -> None:
@@ -92,4 +123,6 @@ def poisson_loader(dataset: Any, *, sample_rate: Rate, **options: Any) -> Any:
     if not options.get("num_workers"):
         # releases up to 1.3 would ask for 2, which torch refuses without workers
         options.setdefault("prefetch_factor", None)
+    # make_private makes a loader of its own out of it, and takes this along
+    options["worker_init_fn"] = PublicRate(float(rate), options.get("worker_init_fn"))
     return DPDataLoader(dataset, sample_rate=float(rate), **options)

@@ -9,9 +9,13 @@ from functools import lru_cache
 from typing import Any, final
 
 from noisymean.errors import InvalidInput, Undefined, check_number
+from noisymean.grounds import Ground, resting_on
 from noisymean.integrations import segments as run
-from noisymean.integrations.opacus.neighbours import Case, Stretch, as_written, cases, promised
-from noisymean.integrations.opacus.seen import history_of, noise_of, optimizer_of, see, told
+from noisymean.integrations.opacus.grounds import grounds_of
+from noisymean.integrations.opacus.neighbours import Case, Facts, Stretch, Target, as_written, cases, promised
+from noisymean.integrations.opacus.sampler import UNKNOWN, Drawn, of_loader
+from noisymean.integrations.opacus.sampler import told as sampling_told
+from noisymean.integrations.opacus.seen import Seen, earlier_of, history_of, noise_of, optimizer_of, see, told
 from noisymean.mechanisms import SGM, Mechanism, Rate, exact_rate
 from noisymean.outward import at_least, at_most
 from noisymean.verdict import Claim, Word, check_order, decide
@@ -31,6 +35,7 @@ class Spent:
     pair: str | None
     notes: tuple[str, ...]
     verdict: Word
+    grounds: tuple[Ground, ...] = ()
 
 
 @final
@@ -78,6 +83,8 @@ class Inspection:
             f"  guarantee {_known(spent.guarantee, at_most)}",
             f"verdict     {self.verdict}",
             f"remedy      {self.remedy}",
+            "it rests on",
+            *(f"  {ground}" for ground in spent.grounds),
         ]
         return "\n".join(rows + [f"- {note}" for note in spent.notes])
 
@@ -85,19 +92,28 @@ class Inspection:
 def inspect(
     engine_or_optimizer: Any,
     *,
+    data_loader: Any = None,
     dataset_size: int | None = None,
     delta: float = 1e-5,
     batch_size: int | None = None,
+    drop_last: bool | None = None,
     sample_rate: Rate | None = None,
+    sampling: str | None = None,
+    noise_multiplier: float | None = None,
+    target_epsilon: float | None = None,
+    target_delta: float | str | None = None,
+    epochs: int | None = None,
 ) -> Inspection:
     """What the optimizer of a training script really releases, and what its steps so far have cost.
 
-    `dataset_size` is the number of training records; add one, remove one: the worse of the two counts. `batch_size` is that of
-    the data loader that make_private was given; without it every size that fits is considered. `sample_rate` says that the
-    loader was given a rate that is public (`poisson_loader`); `fix` says so once and for all. Poisson sampling is taken for
-    granted: with `poisson_sampling=False` no accountant's number means anything. In a script::
+    `data_loader` is the one that make_private returned and that the batches come from: it shows how they are drawn, and of how
+    many records (`dataset_size`, otherwise). If you draw them yourself, say how: `sampling="poisson"`, and `sample_rate` if the
+    rate is public. `batch_size` and `drop_last` are those of the loader that make_private was *given*; without them all that
+    fit are considered. After make_private_with_epsilon repeat its `target_epsilon`, `target_delta` and `epochs`: the noise then
+    comes from the number of records. Where a noise multiplier only looks as if, `noise_multiplier` says that it is yours. One
+    record may be added or removed: the worse of the two counts. In a script::
 
-        print(noisymean.integrations.opacus.inspect(optimizer, dataset_size=len(train_set)))
+        print(noisymean.integrations.opacus.inspect(optimizer, data_loader=loader))
     """
     if hasattr(engine_or_optimizer, "make_private"):
         engine, optimizer = engine_or_optimizer, optimizer_of(engine_or_optimizer.accountant)
@@ -105,7 +121,8 @@ def inspect(
             dataset_size = len(engine.dataset)
     else:
         optimizer = engine_or_optimizer
-    now, rate = see(optimizer), None if sample_rate is None else float(exact_rate(sample_rate))
+    drawn = sampling_told(sampling) if data_loader is None else of_loader(data_loader)
+    now, rate = see(optimizer, drawn=drawn), None if sample_rate is None else float(exact_rate(sample_rate))
     hook = told(optimizer)
     if hook is None:
         raise InvalidInput(
@@ -115,22 +132,31 @@ def inspect(
             "it counts the steps",
         )
     stretches: list[Stretch]
-    if hasattr(hook.accountant, "stretches"):
+    ours = hasattr(hook.accountant, "stretches")
+    if ours:
         dataset_size = dataset_size or hook.accountant.dataset_size
         batch_size = batch_size or hook.accountant.batch_size
-        stretches = hook.accountant.stretches()
+        drop_last = hook.accountant.drop_last if drop_last is None else drop_last
+        noise_multiplier = noise_multiplier or hook.accountant.noise_multiplier
+        stretches = [_drawn(one, drawn) for one in hook.accountant.stretches()]
     else:
-        stretches = [
-            Stretch(noise_of(optimizer, sigma), at, steps, replace(now, accumulated=round(at / hook.sample_rate)))
-            for sigma, at, steps in history_of(hook.accountant)
-        ]
+        stretches = _from_history(optimizer, history_of(hook.accountant), hook.sample_rate, now)
     taken = sum(one.steps for one in stretches)
     if not taken:
-        stretches = [Stretch(noise_of(optimizer), hook.sample_rate, 1, now)]
+        seen = replace(now, drawn=hook.drawn) if drawn is UNKNOWN else now
+        stretches = [Stretch(noise_of(optimizer), hook.sample_rate, 1, seen)]
     stretches = [promised(one, rate) for one in stretches]
-    size = checked_size(dataset_size)
-    found = cases(stretches, size, batch_size)
-    spent = spent_by(stretches, found, delta)
+    seen_records = stretches[-1].seen.drawn.records
+    facts = Facts(
+        checked_size(dataset_size if dataset_size is not None else seen_records),
+        batch_size,
+        drop_last,
+        noise_multiplier,
+        _target(target_epsilon, target_delta, epochs, hook.accountant),
+        hook.accountant.noise_from_records if ours else None,
+    )
+    found = cases(stretches, facts)
+    spent = spent_by(stretches, found, facts, delta)
     if batch_size is None and len({case.smaller for case in found}) < len(found):
         spent = replace(spent, notes=(*spent.notes, _AMBIGUOUS))
     mechanisms = tuple(dict.fromkeys(case.segments[-1][0] for case in found if case.segments is not None))
@@ -139,12 +165,44 @@ def inspect(
     return Inspection(
         name=name,
         mechanisms=mechanisms,
-        dataset_size=size,
+        dataset_size=facts.dataset_size,
         stretches=tuple(stretches),
         taken=taken,
         spent=spent,
-        remedy=_remedy(stretches[-1], mechanisms if known else (), spent.verdict, size),
+        remedy=_remedy(stretches[-1], mechanisms if known else (), spent.verdict, facts.dataset_size),
     )
+
+
+def _drawn(stretch: Stretch, drawn: Drawn) -> Stretch:
+    """What the accountant has seen by itself counts; what is said now is for what it has not."""
+    return stretch if stretch.seen.drawn is not UNKNOWN else replace(stretch, seen=replace(stretch.seen, drawn=drawn))
+
+
+def _from_history(optimizer: Any, history: Any, told_rate: float, now: Seen) -> list[Stretch]:
+    """Steps that Opacus' own accountant has counted: as they are now, but for those before a fix."""
+    phases = [(steps, replace(seen, drawn=now.drawn)) for steps, seen in earlier_of(optimizer)]
+    stretches = []
+    for sigma, rate, steps in history:
+        left = steps
+        while left:
+            if not phases:
+                phases = [(left, now)]
+            count, seen = min(phases[0][0], left), phases[0][1]
+            phases = [(phases[0][0] - count, seen), *phases[1:]] if phases[0][0] > count else phases[1:]
+            seen = replace(seen, accumulated=round(rate / told_rate))
+            stretches.append(Stretch(noise_of(optimizer, sigma), rate, count, seen))
+            left -= count
+    return stretches
+
+
+def _target(epsilon: float | None, delta: float | str | None, epochs: int | None, accountant: Any) -> Target | None:
+    told = {"target_epsilon": epsilon, "target_delta": delta, "epochs": epochs}
+    missing = [name for name, value in told.items() if value is None]
+    if len(missing) == len(told):
+        return None
+    if epsilon is None or delta is None or epochs is None:
+        raise InvalidInput(missing[0], None, "given with the others", "repeat what make_private_with_epsilon was told")
+    return Target(epsilon, delta, epochs, accountant.mechanism())
 
 
 def checked_size(dataset_size: int | None) -> int:
@@ -155,7 +213,7 @@ def checked_size(dataset_size: int | None) -> int:
     return int(dataset_size)
 
 
-def spent_by(stretches: Sequence[Stretch], found: Sequence[Case], delta: float) -> Spent:
+def spent_by(stretches: Sequence[Stretch], found: Sequence[Case], facts: Facts, delta: float) -> Spent:
     """The three epsilons: over both pairs the worse, over batch sizes that cannot be told apart the safe side of each."""
     sound, notes = guaranteed(found, delta)
     leaks = dict[int, tuple[float, str]]()
@@ -170,6 +228,7 @@ def spent_by(stretches: Sequence[Stretch], found: Sequence[Case], delta: float) 
         claim = Claim(*_claimed(claimed, delta), is_the_run)
     if pair:
         check_order(leaked, sound, f"{len(stretches)} stretches of a run")
+    grounds = grounds_of(stretches, facts)
     return Spent(
         delta=delta,
         claimed=float(claim.high),  # type: ignore[arg-type]
@@ -177,7 +236,8 @@ def spent_by(stretches: Sequence[Stretch], found: Sequence[Case], delta: float) 
         guarantee=sound,
         pair=pair or None,
         notes=notes,
-        verdict=decide(claim, leaked if pair else None, sound),
+        verdict=resting_on(decide(claim, leaked if pair else None, sound), grounds),
+        grounds=grounds,
     )
 
 

@@ -10,8 +10,10 @@ been on the other dataset follows from where its numbers came from:
     floor(N q)                           public                FEASGM
     N q                                  public                EASGM
 
-The batch size b is not kept by Opacus. From N and L = ceil(N/b) it is known up to a small range, at the ends of which the rate
-may move with N and inside of which it does not: all of the cases are looked at.
+The batch size b is not kept by Opacus, nor whether the loader drops its last batch. From N and L = ceil(N/b), or floor(N/b), b is
+known up to a small range, at the ends of which the rate may move with N and inside of which it does not: all of the cases are
+looked at. The noise may come from N as well (`make_private_with_epsilon`, or a recipe that does the same): where it may, and
+nobody says which, nothing is known.
 """
 
 from __future__ import annotations
@@ -20,17 +22,60 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
-from typing import final
+from typing import NamedTuple, final
 
 from noisymean.errors import InvalidInput
+from noisymean.integrations.opacus.sampler import Drawn
 from noisymean.integrations.opacus.seen import Seen
 from noisymean.mechanisms import EASGM, FEASGM, LEAST_NOISE, SGM, Mechanism, OpacusLoader, exact_rate
+from noisymean.opacus_noise import may_be_calibrated, noise_multiplier
 
 _MOST_CASES = 27
 
 
 class Unknown(Exception):
     """No mechanism of ours describes this; the message says why."""
+
+
+@final
+@dataclass(frozen=True)
+class Target:
+    """What make_private_with_epsilon was told, and with whose accountant it calibrated."""
+
+    epsilon: float
+    delta: float | str
+    epochs: int
+    accountant: str
+
+
+@final
+@dataclass(frozen=True)
+class Facts:
+    """What is known of a run beside its steps; None where nobody said.
+
+    `noise` is a noise multiplier that was chosen without looking at the data, `target` what it was calibrated to otherwise;
+    `noise_from_records`: whether it was seen to be computed from the number of records, or from public constants.
+    """
+
+    dataset_size: int
+    batch_size: int | None = None
+    drop_last: bool | None = None
+    noise: float | None = None
+    target: Target | None = None
+    noise_from_records: bool | None = None
+
+    def noise_is_known(self, sigma: float) -> bool:
+        """Whether it is known where the noise comes from."""
+        if self.target is not None or self.noise == sigma:
+            return True
+        return not may_be_calibrated(sigma) if self.noise_from_records is None else not self.noise_from_records
+
+
+class Loaded(NamedTuple):
+    """A data loader that make_private may have been given."""
+
+    batch_size: int
+    drop_last: bool
 
 
 @final
@@ -64,67 +109,132 @@ class Case:
     why_not: str = ""
 
 
-def cases(stretches: Sequence[Stretch], dataset_size: int, batch_size: int | None) -> list[Case]:
-    """Every pair that the training set belongs to, under every batch size that it may have had."""
-    loaded = (one for one in stretches if one.seen.public.sample_rate is None and one.seen.accumulated == 1)
+def cases(stretches: Sequence[Stretch], facts: Facts) -> list[Case]:
+    """Every pair that the training set belongs to, under every data loader that it may have had."""
+    loaded = [
+        one
+        for one in stretches
+        if one.seen.public.sample_rate is None and one.seen.accumulated == 1 and one.seen.drawn.poisson
+    ]
     moving = sorted({one.sample_rate for one in loaded})
-    choices = [batch_sizes(dataset_size, rate, batch_size) for rate in moving]
+    choices = [loaders(facts, rate) for rate in moving]
     if len(list(product(*choices))) > _MOST_CASES:
         raise InvalidInput("batch_size", None, f"given for a run with {len(moving)} sampling rates")
     found = dict[Case, None]()
-    for smaller in (dataset_size, dataset_size - 1):
+    for smaller in (facts.dataset_size, facts.dataset_size - 1):
         for chosen in product(*choices) if smaller >= 1 else ():
-            sizes = dict(zip(moving, chosen, strict=True))
-            found[_case(stretches, dataset_size, smaller, sizes)] = None
+            found[_case(stretches, facts, smaller, dict(zip(moving, chosen, strict=True)))] = None
     return list(found)
 
 
-def _case(stretches: Sequence[Stretch], dataset_size: int, smaller: int, sizes: dict[float, int]) -> Case:
+def _case(stretches: Sequence[Stretch], facts: Facts, smaller: int, chosen: dict[float, Loaded]) -> Case:
     try:
         segments = tuple(
-            (mechanism_of(one, dataset_size, smaller, sizes.get(one.sample_rate)), one.steps) for one in stretches
+            (mechanism_of(one, facts, smaller, chosen.get(one.sample_rate)), one.steps) for one in stretches
         )
     except Unknown as reason:
         return Case(smaller, None, str(reason))
     return Case(smaller, segments)
 
 
-def mechanism_of(stretch: Stretch, dataset_size: int, smaller: int, batch_size: int | None) -> Mechanism:
+def mechanism_of(stretch: Stretch, facts: Facts, smaller: int, loaded: Loaded | None) -> Mechanism:
     """What ran on the training set, as a mechanism on the pair (smaller, smaller + 1). Unknown where there is none."""
-    seen, rate = stretch.seen, stretch.sample_rate
+    seen, sigma = stretch.seen, stretch.noise_multiplier
     if not stretch.noisy:
-        raise Unknown("no noise was added")
+        raise Unknown("no noise was added, so nothing is private: give make_private a noise_multiplier above 0")
     if seen.accumulated > 1:
         raise Unknown(f"{seen.accumulated} batches were drawn for one step: a record may be in several of them")
     if seen.divides_count:
         raise Unknown("adaptive clipping divides its noisy count by the size of the batch")
+    _need_poisson(seen.drawn, facts, stretch.sample_rate)
+    if not seen.announced and not facts.noise_is_known(sigma):
+        raise Unknown(
+            f"the noise multiplier {sigma:g} may have been calibrated to an epsilon, and so to the number of records: give"
+            f" target_epsilon, target_delta and epochs, or noise_multiplier={sigma!r} if it is a number of yours"
+        )
     constant = seen.denominator is None or seen.public.denominator is not None
-    if batch_size is None:
-        return _at_public_rate(stretch, dataset_size, smaller, constant=constant)
-    if batch_size > smaller:
+    if loaded is None or (loaded.batch_size > smaller and not loaded.drop_last):
         # one batch is all of the records, with one more as well
-        return _at_public_rate(stretch, dataset_size, smaller, constant=constant)
+        return _at_public_rate(stretch, facts, smaller, constant=constant)
+    if loaded.drop_last and loaded.batch_size > smaller:
+        raise Unknown(f"a loader that drops its last batch has none of {loaded.batch_size} on {smaller} records")
+    target = facts.target
     loader = OpacusLoader(
         dataset_size=smaller,
-        batch_size=batch_size,
+        batch_size=loaded.batch_size,
+        drop_last=loaded.drop_last,
         # which a constant does not care about
         dimension=1 if constant else _dimension(seen),
-        noise_multiplier=stretch.noise_multiplier,
+        **(
+            {"noise_multiplier": sigma}
+            if target is None
+            else {
+                "target_epsilon": target.epsilon,
+                "target_delta": target.delta,
+                "epochs": target.epochs,
+                "accountant": target.accountant,
+            }
+        ),
     )
-    if not constant and loader.run(dataset_size).expected_batch_size != seen.denominator:
-        raise Unknown(_strange(seen, dataset_size, rate))
+    if loader.noise(facts.dataset_size) != sigma:
+        raise _other_noise(loader.noise(facts.dataset_size), sigma)
+    if not constant and loader.run(facts.dataset_size).expected_batch_size != seen.denominator:
+        raise Unknown(_strange(seen, facts.dataset_size, stretch.sample_rate))
     if not constant:
         return loader
     if loader.rate_moves:
         (before, _), (after, _) = loader.runs
         raise Unknown(f"the sampling rate is {before:.6g} on {smaller} records and {after:.6g} on {smaller + 1}")
+    if loader.noise_moves:
+        raise Unknown(
+            f"the noise multiplier is {{:.6g}} on {smaller} records and {{:.6g}} on {smaller + 1}".format(
+                *loader.noises
+            )
+        )
     # the sampler's rate: the accountant's is never smaller
-    return SGM(sample_rate=loader.rate, noise_multiplier=stretch.noise_multiplier)
+    return SGM(sample_rate=loader.rate, noise_multiplier=sigma)
 
 
-def _at_public_rate(stretch: Stretch, dataset_size: int, smaller: int, *, constant: bool) -> Mechanism:
-    seen, sigma = stretch.seen, stretch.noise_multiplier
+def _need_poisson(drawn: Drawn, facts: Facts, rate: float) -> None:
+    if drawn.poisson is None:
+        raise Unknown(drawn.how)
+    if not drawn.poisson:
+        raise Unknown(
+            f"no Poisson sampling ({drawn.how}): no number of ours, and none of Opacus' accountants, is for that"
+        )
+    if drawn.records is not None and drawn.records != facts.dataset_size:
+        raise InvalidInput(
+            "dataset_size", facts.dataset_size, f"the records of the data loader, {drawn.records:,}", "leave it out"
+        )
+    if drawn.rate is not None and 1 / int(1 / drawn.rate) != rate:
+        raise Unknown(f"the data loader samples at the rate {drawn.rate:.6g}, the accountant was told {rate:.6g}")
+
+
+def _other_noise(expected: float, sigma: float) -> InvalidInput:
+    return InvalidInput(
+        "target_epsilon",
+        f"calibrated to noise_multiplier {expected:g}",
+        f"the one that gives {sigma:g}, which the optimizer has",
+        "leave it out if the noise was not calibrated",
+    )
+
+
+def _at_public_rate(stretch: Stretch, facts: Facts, smaller: int, *, constant: bool) -> Mechanism:
+    seen, sigma, dataset_size = stretch.seen, stretch.noise_multiplier, facts.dataset_size
     rate = as_written(stretch.sample_rate)
+    if facts.target is not None:
+        # at a public rate the noise is public too, unless delta comes from N
+        if facts.target.delta == "1/N":
+            raise Unknown("the noise was calibrated to delta = 1/N, and so to the number of records")
+        expected = noise_multiplier(
+            facts.target.epsilon,
+            float(facts.target.delta),
+            stretch.sample_rate,
+            facts.target.epochs,
+            facts.target.accountant,
+        )
+        if expected != sigma:
+            raise _other_noise(expected, sigma)
     if constant:
         return SGM(sample_rate=rate, noise_multiplier=sigma)
     floor = FEASGM(dataset_size=smaller, dimension=_dimension(seen), sample_rate=rate, noise_multiplier=sigma)
@@ -145,35 +255,33 @@ def as_written(rate: float) -> Fraction:
     return Fraction(1, whole) if 1 / whole == rate else exact_rate(rate)
 
 
-def batch_sizes(dataset_size: int, rate: float, batch_size: int | None) -> list[int]:
-    """Batch sizes for which Opacus tells its accountant this rate; one of each behaviour is enough."""
-    found = list(dict.fromkeys(_possible(dataset_size, rate)))
-    fitting = [size for size in found if batch_size in (None, size)] or (
-        [batch_size] if batch_size is not None and _told_rate(dataset_size, batch_size) == rate else []
-    )
-    if not fitting:
+def loaders(facts: Facts, rate: float) -> list[Loaded]:
+    """Data loaders for which Opacus tells its accountant this rate; one of each behaviour is enough."""
+    found = list(dict.fromkeys(_possible(facts, rate)))
+    if not found:
+        asked = "batch_size" if facts.batch_size is not None else "dataset_size"
         raise InvalidInput(
-            "batch_size" if batch_size is not None else "dataset_size",
-            batch_size if batch_size is not None else dataset_size,
-            f"such that ceil(dataset_size / batch_size) batches give the rate {rate:.6g}",
+            asked,
+            getattr(facts, asked),
+            f"such that ceil(dataset_size / batch_size) batches, or the floor with drop_last, give the rate {rate:.6g}",
             "give the number of training records, and sample_rate= if the loader was given a rate",
         )
-    return fitting
+    return found
 
 
-def _possible(dataset_size: int, rate: float) -> Iterator[int]:
-    steps = round(1 / rate)
-    for length in (steps, steps + 1):
-        # int(1/(1/L)) is L - 1 for some L
-        low = -(-dataset_size // length)
-        high = dataset_size + 1 if length == 1 else (dataset_size - 1) // (length - 1)
-        for size in (low, (low + high) // 2, high):
-            if 1 <= low <= size <= high and _told_rate(dataset_size, size) == rate:
-                yield size
-
-
-def _told_rate(dataset_size: int, batch_size: int) -> float:
-    return 1 / int(1 / (1 / -(-dataset_size // batch_size)))
+def _possible(facts: Facts, rate: float) -> Iterator[Loaded]:
+    size, steps = facts.dataset_size, round(1 / rate)
+    for drop_last in (False, True) if facts.drop_last is None else (facts.drop_last,):
+        for length in (steps, steps + 1):
+            # int(1/(1/L)) is L - 1 for some L
+            if drop_last:
+                low, high = size // (length + 1) + 1, size // length
+            else:
+                low, high = -(-size // length), size + 1 if length == 1 else (size - 1) // (length - 1)
+            told = facts.batch_size
+            for batch in (low, (low + high) // 2, high) if told is None else (told,):
+                if 1 <= low <= batch <= high and 1 / int(1 / (1 / length)) == rate:
+                    yield Loaded(batch, drop_last)
 
 
 def _dimension(seen: Seen) -> int:
@@ -190,8 +298,11 @@ def _strange(seen: Seen, dataset_size: int, rate: float) -> str:
 
 
 def promised(stretch: Stretch, sample_rate: float | None) -> Stretch:
-    """`stretch`, its rate known to be public if it is the one that was promised."""
-    if sample_rate != stretch.sample_rate:
-        return stretch
+    """`stretch`, its rate known to be public if the loader shows it, or if it was told and no loader was seen to differ."""
     seen = stretch.seen
-    return replace(stretch, seen=replace(seen, public=replace(seen.public, sample_rate=sample_rate)))
+    drawn, public = seen.drawn, seen.public
+    told = sample_rate if sample_rate == stretch.sample_rate else public.sample_rate
+    if drawn.rate is not None:
+        # what is seen counts: an ordinary loader's rate is not made public by a word
+        told = stretch.sample_rate if drawn.public_rate else None
+    return replace(stretch, seen=replace(seen, public=replace(public, sample_rate=told)))

@@ -8,16 +8,20 @@ from __future__ import annotations
 import gc
 import inspect
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
+from types import FrameType
 from typing import Any, final
 
 import opacus
 from opacus.optimizers import DPOptimizer
 
 from noisymean.errors import InvalidInput
+from noisymean.integrations.opacus.sampler import UNKNOWN, Drawn
 
 # Where `fix` leaves its promise on the optimizer.
 PROMISE = "noisymean_public"
+# And what the steps before it were like, for accountants that do not look.
+EARLIER = "noisymean_before_the_fix"
 # Up to 1.5.4 adaptive clipping shows the noise of the gradients alone, not that of gradients and count together.
 _INFLATED_UNTIL = (1, 5, 4)
 
@@ -34,7 +38,7 @@ class Public:
 @final
 @dataclass(frozen=True)
 class Seen:
-    """How one step was released. `denominator` is None where the sum itself is."""
+    """How one step was released. `denominator` is None where the sum itself is. `announced`: nobody looked, it was told."""
 
     denominator: float | None
     dimension: int | None
@@ -43,10 +47,12 @@ class Seen:
     accumulated: int = 1
     divides_count: bool = False
     public: Public = Public()
+    drawn: Drawn = UNKNOWN
+    announced: bool = False
 
     def plain(self) -> dict[str, Any]:
         """For a checkpoint: numbers and text only."""
-        return asdict(self)
+        return {**asdict(self), "drawn": self.drawn.plain()}
 
     @classmethod
     def from_plain(cls, plain: dict[str, Any]) -> Seen:
@@ -56,20 +62,22 @@ class Seen:
             raise InvalidInput(
                 "state_dict", ", ".join(sorted(set(plain) - known)), "written by this release of noisymean"
             )
-        return cls(**{**plain, "public": Public(**plain.get("public", {}))})
+        drawn = Drawn.from_plain(plain["drawn"]) if "drawn" in plain else UNKNOWN
+        return cls(**{**plain, "public": Public(**plain.get("public", {})), "drawn": drawn})
 
 
 @final
 @dataclass(frozen=True)
 class Told:
-    """Who counts the steps of an optimizer, and at which sampling rate."""
+    """Who counts the steps of an optimizer, at which sampling rate, and how batches are drawn, if that was seen."""
 
     accountant: Any
     sample_rate: float
+    drawn: Drawn = UNKNOWN
 
 
-def see(optimizer: Any, *, accumulated: int = 1) -> Seen:
-    """What `optimizer` divides by now, and how many numbers it releases."""
+def see(optimizer: Any, *, accumulated: int = 1, drawn: Drawn = UNKNOWN) -> Seen:
+    """What `optimizer` divides by now, how many numbers it releases, and of which batches, if that is known."""
     need_optimizer(optimizer)
     public: Public = getattr(optimizer, PROMISE, Public())
     denominator = None
@@ -77,7 +85,7 @@ def see(optimizer: Any, *, accumulated: int = 1) -> Seen:
         denominator = float(optimizer.expected_batch_size) * workers(optimizer)
         if public.denominator is not None and public.denominator != denominator:
             # somebody has changed it since: the promise is void
-            public = Public(None, public.sample_rate)
+            public = replace(public, denominator=None)
     return Seen(
         denominator=denominator,
         dimension=sum(int(parameter.numel()) for parameter in optimizer.params),
@@ -85,7 +93,35 @@ def see(optimizer: Any, *, accumulated: int = 1) -> Seen:
         accumulated=accumulated,
         divides_count=is_adaptive(optimizer) and public.denominator is None,
         public=public,
+        drawn=drawn,
     )
+
+
+def batch_of(optimizer: Any) -> int | None:
+    """Records in the batch of this step; None where the optimizer does not show them, or not all of them."""
+    if optimizer._is_last_step_skipped or optimizer.accumulated_iterations != 1:
+        return None
+    shown: Any = getattr(optimizer.params[0], "grad_sample", None)
+    shown = shown[0] if isinstance(shown, list) and len(shown) == 1 else shown
+    return int(shown.shape[0]) if hasattr(shown, "shape") and shown.ndim else None
+
+
+@final
+@dataclass(frozen=True)
+class Made:
+    """What make_private was doing when it asked for a hook: its data loader, and whether it was told an epsilon."""
+
+    loader: Any = None
+    calibrated: bool = False
+
+
+def made_by(frame: FrameType | None) -> Made:
+    """From the frame that asks for a hook: nothing else is told which loader it made."""
+    if frame is None or frame.f_code.co_name != "make_private" or "data_loader" not in frame.f_locals:
+        return Made()
+    outer = frame.f_back
+    calibrated = outer is not None and outer.f_code.co_name == "make_private_with_epsilon"
+    return Made(frame.f_locals["data_loader"], calibrated)
 
 
 def noise_of(optimizer: Any, recorded: float | None = None) -> float:
@@ -107,6 +143,16 @@ def told(optimizer: Any) -> Told | None:
     # IAccountant.get_optimizer_hook_fn closes over exactly these two
     names = inspect.getclosurevars(hook).nonlocals
     return Told(names["self"], float(names["sample_rate"])) if {"self", "sample_rate"} <= set(names) else None
+
+
+def earlier_of(optimizer: Any) -> list[tuple[int, Seen]]:
+    """Steps before each fix, and how they were released."""
+    return list(getattr(optimizer, EARLIER, ()))
+
+
+def steps_of(accountant: Any) -> int:
+    """Steps that any accountant has counted."""
+    return sum(steps for _, _, steps in history_of(accountant))
 
 
 def history_of(accountant: Any) -> list[tuple[float, float, int]]:

@@ -1,0 +1,77 @@
+"""What a verdict on a run with Opacus rests on: one statement each, and how it is known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from noisymean.grounds import About, Ground, Known
+from noisymean.integrations.opacus.neighbours import Facts, Stretch, as_written
+
+
+def grounds_of(stretches: Sequence[Stretch], facts: Facts) -> tuple[Ground, ...]:
+    """For the last stretch; where another differs, so do the words."""
+    last = stretches[-1]
+    return (
+        _sampler(last),
+        _rate(last),
+        _denominator(last, several=len({one.seen.denominator for one in stretches}) > 1),
+        _noise(stretches, facts),
+        Ground(About.ADJACENCY, "one record added or removed", Known.TOLD, "what the claim is made for"),
+        _records(last, facts),
+        Ground(
+            About.STEPS,
+            f"{sum(one.steps for one in stretches):,}",
+            Known.TOLD if last.seen.announced else Known.SEEN,
+            "in the history of the accountant" if last.seen.announced else "counted by the accountant",
+        ),
+    )
+
+
+def _sampler(last: Stretch) -> Ground:
+    drawn = last.seen.drawn
+    value = {True: "Poisson", False: "not Poisson", None: "Poisson"}[drawn.poisson]
+    return Ground(About.SAMPLER, value, drawn.known, drawn.how)
+
+
+def _rate(last: Stretch) -> Ground:
+    seen, value = last.seen, str(as_written(last.sample_rate))
+    if seen.public.sample_rate is None:
+        return Ground(About.RATE, value, Known.SEEN, "the length of the data loader, which comes from N")
+    known = Known.SEEN if seen.drawn.public_rate else Known.TOLD
+    return Ground(About.RATE, value, known, "a constant that poisson_loader was given")
+
+
+def _denominator(last: Stretch, *, several: bool) -> Ground:
+    seen = last.seen
+    more = ", and another number before" if several else ""
+    if seen.announced and seen.public.denominator is None:
+        return Ground(About.DENOMINATOR, f"{seen.denominator:g}", Known.TOLD, "what make_private would divide by")
+    if seen.denominator is None:
+        return Ground(About.DENOMINATOR, f"none{more}", Known.SEEN, "loss_reduction='sum'")
+    value = f"{seen.denominator:g}{more}"
+    if seen.public.denominator is not None:
+        return Ground(About.DENOMINATOR, value, Known.TOLD, "a constant of yours, set by fix")
+    return Ground(About.DENOMINATOR, value, Known.SEEN, "expected_batch_size, which comes from N")
+
+
+def _noise(stretches: Sequence[Stretch], facts: Facts) -> Ground:
+    noises = list(dict.fromkeys(one.noise_multiplier for one in stretches))
+    value = ", ".join(f"{noise:g}" for noise in noises)
+    if facts.target is not None:
+        return Ground(About.NOISE, value, Known.TOLD, f"calibrated to epsilon = {facts.target.epsilon:g}")
+    if stretches[-1].seen.announced:
+        return Ground(About.NOISE, value, Known.TOLD, "in the history of the accountant")
+    if not all(facts.noise_is_known(noise) for noise in noises):
+        return Ground(About.NOISE, value, Known.ASSUMED, "it may have been calibrated, and so come from N")
+    if facts.noise in noises:
+        return Ground(About.NOISE, value, Known.TOLD, "a constant of yours")
+    how = (
+        "no calibration of Opacus ends in it" if facts.noise_from_records is None else "computed from public constants"
+    )
+    return Ground(About.NOISE, value, Known.SEEN, how)
+
+
+def _records(last: Stretch, facts: Facts) -> Ground:
+    seen = last.seen.drawn.records == facts.dataset_size
+    how = "the data loader draws from them" if seen else "dataset_size"
+    return Ground(About.RECORDS, f"{facts.dataset_size:,}", Known.SEEN if seen else Known.TOLD, how)
