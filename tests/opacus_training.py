@@ -26,17 +26,17 @@ def private(
     accountant: Any = None,
     noise_multiplier: float = 1.0,
     max_grad_norm: Any = 1.0,
+    loader: Any = None,
     **options: Any,
 ) -> tuple[PrivacyEngine, Any, Any, Any]:
     """(engine, model, optimizer, loader) after make_private."""
     torch.manual_seed(0)
     dataset = TensorDataset(torch.randn(records, FEATURES), torch.randint(0, 2, (records,)))
     model = nn.Linear(FEATURES, 2)
-    loader = (
-        DataLoader(dataset, batch_size=batch_size)
-        if sample_rate is None
-        else poisson_loader(dataset, sample_rate=sample_rate)
-    )
+    if loader is None and sample_rate is None:
+        loader = DataLoader(dataset, batch_size=batch_size)
+    elif loader is None:
+        loader = poisson_loader(dataset, sample_rate=sample_rate)
     with warnings.catch_warnings():
         # secure mode is off
         warnings.simplefilter("ignore")

@@ -126,7 +126,14 @@ def test_before_and_after_the_fix() -> None:
 def test_an_unknown_batch_size_gives_the_safe_side_of_each_number() -> None:
     """60,000 records in 100 batches: 600 moves the rate, 601 to 606 do not; without the last batch 595 to 600 are 100."""
     assert [one.batch_size for one in loaders(Facts(60_000, drop_last=False), 0.01)] == [600, 603, 606]
-    assert loaders(Facts(60_000), 0.01) == [(600, False), (603, False), (606, False), (595, True), (597, True), (600, True)]
+    assert loaders(Facts(60_000), 0.01) == [
+        (600, False),
+        (603, False),
+        (606, False),
+        (595, True),
+        (597, True),
+        (600, True),
+    ]
     assert loaders(Facts(60_000, 604), 0.01) == [(604, False)]
     assert loaders(Facts(60_000, 599), 0.01) == [(599, True)]
     with pytest.raises(InvalidInput, match="batch_size=500: must be such that"):
@@ -189,7 +196,10 @@ def test_complaints_are_one_line() -> None:
     for act, words in (
         (lambda: inspect(optimizer), "dataset_size=None: must be the number of training records"),
         (lambda: inspect(optimizer, dataset_size=3, sampling="poisson"), "dataset_size=3: must be such that"),
-        (lambda: inspect(optimizer, dataset_size=100, sampling="shuffled"), "sampling='shuffled': must be one of poisson"),
+        (
+            lambda: inspect(optimizer, dataset_size=100, sampling="shuffled"),
+            "sampling='shuffled': must be one of poisson",
+        ),
         (lambda: inspect(optimizer, data_loader=[]), "data_loader='list': must be a DataLoader"),
         (lambda: inspect(torch.nn.Linear(1, 1), dataset_size=57), "optimizer='Linear': must be a DPOptimizer"),
         (lambda: fix(optimizer, denominator=0), "denominator=0: must be > 0"),

@@ -14,7 +14,7 @@ def grounds_of(stretches: Sequence[Stretch], facts: Facts) -> tuple[Ground, ...]
     return (
         _sampler(last),
         _rate(last),
-        _denominator(last, several=len({one.seen.denominator for one in stretches}) > 1),
+        _denominator(last, several=len({(one.seen.denominator, one.seen.public.denominator) for one in stretches}) > 1),
         _noise(stretches, facts),
         Ground(About.ADJACENCY, "one record added or removed", Known.TOLD, "what the claim is made for"),
         _records(last, facts),
@@ -43,7 +43,7 @@ def _rate(last: Stretch) -> Ground:
 
 def _denominator(last: Stretch, *, several: bool) -> Ground:
     seen = last.seen
-    more = ", and another number before" if several else ""
+    more = ", but not from the first step on" if several else ""
     if seen.announced and seen.public.denominator is None:
         return Ground(About.DENOMINATOR, f"{seen.denominator:g}", Known.TOLD, "what make_private would divide by")
     if seen.denominator is None:

@@ -22,8 +22,6 @@ from noisymean.grounds import Known
 
 # Batches whose sizes Poisson sampling would show once in so many runs are not taken for its own.
 _NEVER = math.log(1e-9)
-# An empty batch shows no size; where there may be some, sizes say nothing.
-_SELDOM_EMPTY = 1e-9
 _TO_TELL = "pass data_loader= the one that make_private returned, or sampling='poisson' if you draw batches so yourself"
 
 
@@ -91,12 +89,22 @@ def of_loader(loader: Any) -> Drawn:
         rate, records = float(sampler.sample_rate), int(sampler.total_size)
     else:
         drawn_by = type(getattr(loader, "sampler", None)).__name__
-        return Drawn(False, Known.SEEN, f"batches of a {type(loader).__name__} drawn by its {drawn_by}")
+        how = f"batches of a {type(loader).__name__} drawn by its {drawn_by}"
+        return Drawn(False, Known.SEEN, how, None, _length(loader.dataset))
     if _makes_up_records(loader.collate_fn):
-        return Drawn(False, Known.SEEN, "rand_on_empty: an empty batch is replaced by a record that is made up", rate)
+        return Drawn(
+            False, Known.SEEN, "rand_on_empty: an empty batch is replaced by a record that is made up", rate, records
+        )
     mark = loader.worker_init_fn
     public = isinstance(mark, PublicRate) and mark.rate == rate
     return Drawn(True, Known.SEEN, f"{type(sampler).__name__} of the data loader", rate, records, public)
+
+
+def _length(dataset: Any) -> int | None:
+    try:
+        return len(dataset)
+    except TypeError:
+        return None
 
 
 def _makes_up_records(collate: Any) -> bool:
@@ -112,12 +120,13 @@ def contradiction(sizes: Counter[int], records: int, rate: float) -> str | None:
     """Why batches of these sizes were not drawn by Poisson sampling; None where they may have been.
 
     Any size comes with probability p at most, so that some size comes m times in k batches with less than (N+1) C(k, m) p^m.
+    An empty batch may show no size: p is that of a batch with something in it.
     """
     count = sum(sizes.values())
-    if not count or rate >= 1.0 or binom.logpmf(0, records, rate) > math.log(_SELDOM_EMPTY):
+    if not count or rate >= 1.0:
         return None
     size, most = sizes.most_common(1)[0]
-    likely = float(binom.logpmf(math.floor((records + 1) * rate), records, rate))
+    likely = float(binom.logpmf(math.floor((records + 1) * rate), records, rate) - binom.logsf(0, records, rate))
     ways = math.lgamma(count + 1) - math.lgamma(most + 1) - math.lgamma(count - most + 1)
     if math.log(records + 1) + ways + most * likely > _NEVER:
         return None

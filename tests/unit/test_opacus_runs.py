@@ -1,0 +1,443 @@
+"""The run that is judged is the run that ran: every way of using Opacus 1.x, and what may be said of it.
+
+*holds* and a finite guarantee are for Poisson sampling without made-up records, noise that does not come from N or is known to, and
+a number of records at which nothing moves. The numbers that may be said come from the noisy sum at the sampler's rate.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+import noisymean as nm
+from noisymean.errors import InvalidInput
+
+pytest.importorskip("opacus")
+
+import torch
+from opacus import PrivacyEngine
+from torch import nn
+from torch.utils.data import DataLoader, IterableDataset, TensorDataset, WeightedRandomSampler
+
+from noisymean.grounds import About, Known
+from noisymean.integrations.opacus import Accountant, fix, inspect, poisson_loader, register
+from noisymean.integrations.opacus.sampler import contradiction
+from noisymean.opacus_noise import may_be_calibrated
+from opacus_training import FEATURES, PARAMETERS, private, train
+from truth import Mixture, Pair, Truth
+
+DELTA = 1e-5
+TARGET = {"target_epsilon": 3.0, "target_delta": DELTA, "epochs": 10}
+# With batches of 10: 103 records in 11 batches or 10 whole ones, nothing moves; 100 records, everything does.
+STILL, MOVING = 103, 100
+
+
+def data(records: int) -> TensorDataset:
+    torch.manual_seed(0)
+    return TensorDataset(torch.randn(records, FEATURES), torch.randint(0, 2, (records,)))
+
+
+class Run:
+    """One way of using Opacus, trained for a few steps."""
+
+    def __init__(
+        self, records: int, *, poisson: bool, drop_last: bool, made: str, mode: str, accountant: str, fixed: str
+    ) -> None:
+        model = nn.Linear(FEATURES, 2)
+        loader = DataLoader(data(records), batch_size=10, drop_last=drop_last)
+        self.engine, ours = PrivacyEngine(accountant="rdp"), Accountant(batch_size=10, drop_last=drop_last)
+        if accountant == "before":
+            self.engine.accountant = ours
+        given: dict[str, Any] = {
+            "module": model,
+            "optimizer": torch.optim.SGD(model.parameters(), lr=0.1),
+            "data_loader": loader,
+            "max_grad_norm": 1.0,
+            "poisson_sampling": poisson,
+            "grad_sample_mode": mode,
+        }
+        if mode == "ghost":
+            given["criterion"] = nn.CrossEntropyLoss()
+        if made == "make_private_with_epsilon":
+            result = self.engine.make_private_with_epsilon(**given, **TARGET)
+        else:
+            result = self.engine.make_private(**given, noise_multiplier=1.0, rand_on_empty=made == "rand_on_empty")
+        self.model, self.optimizer, self.loader = result[0], result[1], result[-1]
+        self.criterion = result[2] if mode == "ghost" else nn.CrossEntropyLoss()
+        if accountant == "after":
+            self.engine.accountant = ours
+        if fixed == "before":
+            self.fix()
+        self.train(2)
+        if fixed == "between":
+            self.fix()
+        self.train(2)
+
+    def fix(self) -> None:
+        fix(self.optimizer, denominator=7)
+
+    def train(self, steps: int) -> None:
+        batches: Iterator[Any] = iter(self.loader)
+        for _ in range(steps):
+            features, labels = next(batches)
+            self.optimizer.zero_grad()
+            self.criterion(self.model(features), labels).backward()
+            self.optimizer.step()
+
+
+@pytest.mark.thin(24)
+@pytest.mark.parametrize("fixed", ["never", "before", "between"])
+@pytest.mark.parametrize("accountant", ["before", "after", "never"])
+@pytest.mark.parametrize("mode", ["hooks", "functorch", "ghost"])
+@pytest.mark.parametrize("made", ["make_private", "rand_on_empty", "make_private_with_epsilon"])
+@pytest.mark.parametrize("drop_last", [False, True])
+@pytest.mark.parametrize("poisson", [True, False])
+@pytest.mark.parametrize("records", [STILL, MOVING])
+@pytest.mark.filterwarnings("ignore")
+def test_nothing_is_promised_of_another_run(
+    records: int, poisson: bool, drop_last: bool, made: str, mode: str, accountant: str, fixed: str
+) -> None:
+    options = {
+        "poisson": poisson,
+        "drop_last": drop_last,
+        "made": made,
+        "mode": mode,
+        "accountant": accountant,
+        "fixed": fixed,
+    }
+    if made == "make_private_with_epsilon" and accountant == "before":
+        # it makes another accountant by name, and this one's is not known
+        with pytest.raises(InvalidInput, match="registered before make_private_with_epsilon"):
+            Run(records, **options)  # type: ignore[arg-type]
+        return
+    if fixed != "never" and accountant == "before" and (not poisson or made == "rand_on_empty"):
+        with pytest.raises(InvalidInput, match="one that draws by Poisson sampling"):
+            Run(records, **options)  # type: ignore[arg-type]
+        return
+    run = Run(records, **options)  # type: ignore[arg-type]
+    known = poisson and made == "make_private" and records == STILL
+    rate = Fraction(1, 10 if drop_last else 11)
+    truth = nm.account(nm.SGM(sample_rate=rate, noise_multiplier=1.0), steps=4, delta=DELTA).guarantee.epsilon
+
+    shown = {"data_loader": run.loader, "batch_size": 10, "drop_last": drop_last}
+    seen = inspect(run.optimizer, **shown, delta=DELTA)
+    assert seen.taken == 4
+    if known:
+        assert (seen.verdict, seen.spent.guarantee) == ("holds", pytest.approx(truth, rel=1e-6))
+        assert not [ground for ground in seen.spent.grounds if ground.known is Known.ASSUMED]
+    else:
+        assert seen.verdict != "holds"
+        assert seen.spent.guarantee is None
+    if not poisson or made == "rand_on_empty":
+        # nor is anything certain to be lost
+        assert (seen.verdict, seen.spent.leakage) == ("undetermined", None)
+    if accountant != "before":
+        # nobody has seen the loader
+        blind = inspect(run.optimizer, dataset_size=records, delta=DELTA)
+        assert (blind.verdict, blind.spent.guarantee, blind.spent.leakage) == ("undetermined", None, None)
+        assert "pass data_loader=" in str(blind)
+    if accountant == "before":
+        assert inspect(run.optimizer, delta=DELTA).verdict == seen.verdict
+        epsilon = run.engine.get_epsilon(DELTA)
+        assert epsilon == (pytest.approx(truth, rel=1e-6) if known else math.inf)
+    elif accountant == "after":
+        with pytest.raises(InvalidInput, match="must be set before make_private"):
+            run.engine.get_epsilon(DELTA)
+        with pytest.raises(InvalidInput, match="must be set before make_private"):
+            run.engine.accountant.spent(DELTA)
+        with pytest.raises(InvalidInput, match="no optimizer"):
+            inspect(run.engine, **shown)
+    if made == "make_private_with_epsilon" and poisson:
+        told = inspect(run.optimizer, **shown, delta=DELTA, **TARGET)
+        assert told.verdict == ("holds" if records == STILL else told.verdict)
+        assert (told.spent.guarantee is not None) == (records == STILL)
+
+
+# --- the sampler -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("poisson", [True, False])
+def test_other_samplers_are_poisson_only_through_make_private(poisson: bool) -> None:
+    dataset = data(STILL)
+    weighted = DataLoader(dataset, batch_size=10, sampler=WeightedRandomSampler(torch.ones(STILL).tolist(), STILL))
+    _, model, optimizer, loader = private(STILL, loader=weighted, poisson_sampling=poisson)
+    train(model, optimizer, loader, 2)
+    found = inspect(optimizer, data_loader=loader, dataset_size=STILL)
+    assert found.verdict == ("holds" if poisson else "undetermined")
+    assert ("WeightedRandomSampler" in str(found)) == (not poisson)
+
+
+class Stream(IterableDataset[Any]):
+    def __len__(self) -> int:
+        return STILL
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter([(torch.randn(FEATURES), i % 2) for i in range(STILL)])
+
+
+def test_a_stream_is_not_poisson() -> None:
+    _, model, optimizer, loader = private(STILL, loader=DataLoader(Stream(), batch_size=10), poisson_sampling=False)
+    train(model, optimizer, loader, 2)
+    found = inspect(optimizer, data_loader=loader, dataset_size=STILL)
+    assert (found.verdict, found.spent.guarantee, found.spent.leakage) == ("undetermined", None, None)
+    assert "no Poisson sampling" in str(found)
+
+
+def test_batches_of_another_loader_are_found_out_by_their_sizes() -> None:
+    accountant = Accountant()
+    _, model, optimizer, loader = private(STILL, batch_size=10, accountant=accountant)
+    train(model, optimizer, loader, 40)
+    assert math.isfinite(accountant.get_epsilon(DELTA))
+    # make_private has made a Poisson loader, but the old one is trained on
+    ordinary = DataLoader(loader.dataset, batch_size=10)
+    train(model, optimizer, ordinary, 66)
+    with pytest.warns(UserWarning, match="of 106 batches had 10 records each: not Poisson sampling"):
+        assert accountant.get_epsilon(DELTA) == math.inf
+    assert inspect(optimizer, data_loader=loader).verdict == "undetermined"
+
+
+def test_sizes_of_poisson_batches_are_never_found_out() -> None:
+    """A thousand runs; the bound is for one in 10^9."""
+    from collections import Counter
+
+    generator = np.random.default_rng(5)
+    for records, rate, steps in (
+        (103, 1 / 11, 60),
+        (60_000, 0.01, 200),
+        (1000, 0.5, 30),
+        (500, 1.0, 40),
+        (50, 0.02, 99),
+    ):
+        for _ in range(200):
+            sizes = Counter(generator.binomial(records, rate, steps).tolist())
+            assert contradiction(sizes, records, rate) is None
+    assert contradiction(Counter({64: 15, 47: 1}), 1007, 1 / 16) is not None
+
+
+def test_said_and_seen() -> None:
+    _, model, optimizer, loader = private(STILL, batch_size=10)
+    train(model, optimizer, loader, 2)
+    told = inspect(optimizer, dataset_size=STILL, sampling="poisson")
+    assert told.verdict == "holds"
+    by = {ground.about: ground.known for ground in told.spent.grounds}
+    assert list(by) == list(About)
+    assert by[About.SAMPLER] is by[About.RECORDS] is Known.TOLD
+    assert inspect(optimizer, dataset_size=STILL, sampling="shuffle").verdict == "undetermined"
+    with pytest.raises(InvalidInput, match="dataset_size=102: must be the records of the data loader, 103"):
+        inspect(optimizer, data_loader=loader, dataset_size=102)
+    # make_private made a loader of another rate than the one that is shown
+    other = private(STILL, batch_size=20)[3]
+    assert "the data loader samples at the rate" in str(inspect(optimizer, data_loader=other))
+    text = str(inspect(optimizer, data_loader=loader))
+    assert "it rests on\n  sampler: Poisson (seen: UniformWithReplacementSampler of the data loader)" in text
+    assert "  adjacency: one record added or removed (told: what the claim is made for)" in text
+
+
+# --- the fix -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_rate_is_public_only_if_the_loader_was_given_it() -> None:
+    _, model, optimizer, loader = private(600, batch_size=6)
+    with pytest.raises(InvalidInput, match="this loader's rate comes from the number of records"):
+        fix(optimizer, denominator=6, sample_rate="1/100", data_loader=loader)
+    with pytest.raises(InvalidInput, match=r"must be the rate of the data loader, 0\.01"):
+        fix(optimizer, denominator=6, sample_rate="1/99")
+    fix(optimizer, denominator=6, sample_rate="1/100")
+    train(model, optimizer, loader, 2)
+    # said without a loader, and the loader says otherwise
+    found = inspect(optimizer, data_loader=loader)
+    assert (found.verdict, found.spent.guarantee) == ("undetermined", None)
+    assert "the sampling rate is 0.01 on 600 records and" in str(found)
+    ours = Accountant()
+    _, model, optimizer, loader = private(600, batch_size=6, accountant=ours)
+    with pytest.raises(InvalidInput, match="this loader's rate comes from the number of records"):
+        fix(optimizer, denominator=6, sample_rate="1/100")
+
+
+def test_steps_before_a_fix_stay_what_they_were() -> None:
+    for accountant in (None, Accountant()):
+        _, model, optimizer, loader = private(100, sample_rate="1/10", accountant=accountant)
+        train(model, optimizer, loader, 3)
+        fix(optimizer, denominator=10, data_loader=loader)
+        train(model, optimizer, loader, 2)
+        found = inspect(optimizer, data_loader=loader)
+        assert [(one.steps, one.seen.public.denominator) for one in found.stretches] == [(3, None), (2, 10.0)]
+        # three rounds of FEASGM at 99 -> 100 records are in it
+        assert found.verdict == "violated"
+        assert "denominator: 10, but not from the first step on" in str(found)
+
+
+# --- the noise ---------------------------------------------------------------------------------------------------------
+
+
+def test_without_noise_nothing_is_private() -> None:
+    _, model, optimizer, loader = private(STILL, batch_size=10, noise_multiplier=0.0)
+    train(model, optimizer, loader, 2)
+    found = inspect(optimizer, data_loader=loader)
+    assert (found.verdict, found.spent.claimed, found.spent.guarantee) == ("undetermined", math.inf, None)
+    assert "no noise was added, so nothing is private" in str(found)
+
+
+def test_what_the_search_of_opacus_can_end_in() -> None:
+    from opacus.accountants.utils import get_noise_multiplier
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for epsilon in (0.7, 3.0, 9.0, 40.0):
+            for rate in (0.1, 1 / 101):
+                assert may_be_calibrated(
+                    get_noise_multiplier(
+                        target_epsilon=epsilon, target_delta=DELTA, sample_rate=rate, epochs=3, accountant="rdp"
+                    )
+                )
+    for typed in (0.3, 0.5, 0.7, 0.8, 1.0, 1.1, 1.5, 2.0, 3.0, 4.0, 0.8655):
+        assert not may_be_calibrated(typed)
+
+
+def test_noise_that_may_come_from_the_records_has_to_be_explained() -> None:
+    _, model, optimizer, loader = private(STILL, batch_size=10, noise_multiplier=1.25)
+    train(model, optimizer, loader, 2)
+    unknown = inspect(optimizer, data_loader=loader)
+    assert (unknown.verdict, unknown.spent.guarantee) == ("undetermined", None)
+    assert "may have been calibrated to an epsilon" in str(unknown)
+    assert inspect(optimizer, data_loader=loader, noise_multiplier=1.25).verdict == "holds"
+    with pytest.raises(InvalidInput, match=r"must be the one that gives 1\.25"):
+        inspect(optimizer, data_loader=loader, batch_size=10, **TARGET)
+    with pytest.raises(InvalidInput, match="target_delta=None: must be given with the others"):
+        inspect(optimizer, data_loader=loader, target_epsilon=3.0, epochs=1)
+
+
+def test_calibrated_by_this_accountant_from_constants(monkeypatch: pytest.MonkeyPatch) -> None:
+    from opacus.accountants import registry
+
+    monkeypatch.setattr(registry, "_ACCOUNTANTS", dict(registry._ACCOUNTANTS))
+    for constants, verdict in (
+        ({"denominator": 10, "sample_rate": "1/10"}, "holds"),
+        ({"sample_rate": "1/10"}, "undetermined"),
+    ):
+        name = register(dataset_size=STILL, dimension=PARAMETERS, **constants)
+        model = nn.Linear(FEATURES, 2)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            engine = PrivacyEngine(accountant=name)
+            model, optimizer, loader = engine.make_private_with_epsilon(
+                module=model,
+                optimizer=torch.optim.SGD(model.parameters(), lr=0.1),
+                data_loader=poisson_loader(data(STILL), sample_rate="1/10"),
+                max_grad_norm=1.0,
+                target_epsilon=3.0,
+                target_delta=DELTA,
+                epochs=1,
+                epsilon_tolerance=0.1,
+            )
+        fix(optimizer, denominator=10)
+        train(model, optimizer, loader, 10)
+        assert inspect(optimizer, data_loader=loader).verdict == verdict
+        if verdict == "holds":
+            assert engine.get_epsilon(DELTA) == pytest.approx(3.0, abs=0.1)
+
+
+@pytest.mark.parametrize(("accountant", "sigmas"), [("rdp", (0.8655, 0.8630)), ("prv", (0.81543, 0.81299))])
+def test_noise_calibrated_to_the_length_of_the_loader(accountant: str, sigmas: tuple[float, float]) -> None:
+    """The published pair: 100 batches, and 101; and the truth of the pair that it makes, by independent code."""
+    mechanism = nm.OpacusLoader(dataset_size=1000, batch_size=10, dimension=3, accountant=accountant, **TARGET)  # type: ignore[arg-type]
+    assert mechanism.noises == pytest.approx(sigmas, abs=6e-5)
+    (_, before), (rate, after) = mechanism.runs
+    sigma, sigma_with = mechanism.noises
+    shrink, scale = before / after, (before / after) * (sigma_with / sigma)
+    for steps in (1, 12):
+        highest = 0.0
+        lowest = 0.0
+        for new in (1.0, 0.75, 0.5, 0.25):
+            p = Mixture(np.zeros(1), np.zeros(1), np.ones(1))
+            a = Mixture(np.zeros(1), np.zeros(1), np.full(1, scale))
+            r = a._replace(means=np.full(1, shrink * new / sigma))
+            it = Truth(Pair(p, a, r, rate, math.log(scale), 2), steps, 1e-4)
+            for backward in (False, True):
+                low, high = it.epsilon(1e-4, backward=backward)
+                lowest, highest = max(low, lowest), max(high, highest)
+        found = nm.account(mechanism, steps=steps, delta=1e-4, pair="larger")
+        leaked = found.leakage.epsilon
+        assert leaked is not None
+        assert lowest * (1 - 2e-3) <= leaked <= highest * (1 + 1e-9)
+        assert found.guarantee.epsilon is None
+        assert found.verdict == "violated"
+
+
+def test_noise_calibrated_to_one_over_the_records() -> None:
+    """delta = 1/N moves the noise where L stays, sooner or later."""
+    sizes = range(1002, 1009)
+    loaders = [
+        nm.OpacusLoader(
+            dataset_size=size,
+            batch_size=10,
+            dimension=50,
+            target_epsilon=1.0,
+            target_delta="1/N",
+            epochs=1,
+            accountant="rdp",
+        )
+        for size in sizes
+    ]
+    for loader in loaders:
+        assert loader.noise_moves == (loader.noises[0] != loader.noises[1])
+        assert not loader.rate_moves
+        found = nm.account(loader, steps=5, delta=1e-5, pair="larger")
+        assert (found.guarantee.epsilon is None) == loader.noise_moves
+        assert found.verdict == "holds" or loader.noise_moves or loader.runs[0] != loader.runs[1]
+
+
+def test_complaints_about_calibration_are_one_line() -> None:
+    plain = {"dataset_size": 100, "batch_size": 10, "dimension": 3}
+    for more, words in (
+        ({}, "noise_multiplier=None: must be given"),
+        ({"epochs": 3, "noise_multiplier": 1.0}, "epochs=3: must be left out without target_epsilon"),
+        ({**TARGET, "noise_multiplier": 1.0}, "noise_multiplier=1.0: must be left out with target_epsilon"),
+        ({**TARGET, "epochs": None}, "epochs=None: must be a whole number"),
+        ({**TARGET, "accountant": "magic"}, "accountant='magic': must be one that Opacus can calibrate with"),
+        (
+            {"noise_multiplier": 1.0, "drop_last": True, "batch_size": 101},
+            "batch_size=101: must be a whole number from 1",
+        ),
+    ):
+        with pytest.raises(InvalidInput) as fault:
+            nm.OpacusLoader(**{**plain, **more})  # type: ignore[arg-type]
+        assert words in str(fault.value)
+        assert "\n" not in str(fault.value)
+
+
+def test_a_loader_that_drops_its_last_batch() -> None:
+    """105 records in batches of 10: 10 batches, not 11; at 109 -> 110 the rate moves."""
+    loader = nm.OpacusLoader(dataset_size=105, batch_size=10, dimension=3, noise_multiplier=1.0, drop_last=True)
+    assert loader.runs == ((0.1, 10), (0.1, 10))
+    moving = nm.OpacusLoader(dataset_size=109, batch_size=10, dimension=3, noise_multiplier=1.0, drop_last=True)
+    assert moving.runs == ((0.1, 10), (1 / 11, 10))
+    assert nm.account(moving, steps=3, delta=DELTA).guarantee.epsilon is None
+    # without nine of its ten records there is no batch
+    assert (
+        nm.account(
+            nm.OpacusLoader(dataset_size=10, batch_size=10, dimension=3, noise_multiplier=1.0, drop_last=True),
+            steps=1,
+            delta=DELTA,
+        ).pair.value
+        == "larger"
+    )
+
+
+@pytest.mark.parametrize("maximum", [1, 4])
+def test_batches_that_are_cut_for_memory(maximum: int) -> None:
+    from opacus.utils.batch_memory_manager import BatchMemoryManager
+
+    accountant = Accountant()
+    _, model, optimizer, loader = private(STILL, batch_size=10, accountant=accountant)
+    with BatchMemoryManager(data_loader=loader, max_physical_batch_size=maximum, optimizer=optimizer) as cut:
+        train(model, optimizer, cut, 200)
+        found = inspect(optimizer, data_loader=cut)
+    assert found.verdict == "holds"
+    assert len(accountant) < 200
