@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 from mpmath import mp
 
-from effort import share
+from effort import share, thinned
 
 # Programs print more, less or in colour when they see one of these (pytest does not shorten its summary under CI).
 # The documents show what a reader's terminal shows; the tests that run them must not depend on where they run.
@@ -29,17 +28,33 @@ settings.register_profile(
 settings.load_profile("repeatable")
 
 
+# What there is of each test that is thinned out, and what is run of it: arguments by the name of their case.
+THINNED = pytest.StashKey[dict[str, tuple[dict[str, dict[str, Hashable]], set[str]]]]()
+
+
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """`thin(n)`: of a test's many parameters `make test` runs every n-th, `make test-all` every one."""
-    seen = Counter[str]()
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """`thin(n)`: of a test's many parameters `make test` runs about one in n, `make test-all` every one."""
+    tests: dict[str, dict[str, pytest.Item]] = {}
     for item in items:
-        mark = item.get_closest_marker("thin")
-        if mark is not None:
-            name = item.nodeid.partition("[")[0]
-            if seen[name] % mark.args[0]:
+        if item.get_closest_marker("thin") is not None and item.get_closest_marker("slow") is None:
+            tests.setdefault(item.nodeid.partition("[")[0], {})[item.nodeid] = item
+    config.stash[THINNED] = {}
+    for test, of_test in tests.items():
+        cases = {name: _arguments(item) for name, item in of_test.items()}
+        mark = next(iter(of_test.values())).get_closest_marker("thin")
+        assert mark is not None
+        kept = thinned(cases, mark.args[0])
+        config.stash[THINNED][test] = cases, kept
+        for name, item in of_test.items():
+            if name not in kept:
                 item.add_marker(pytest.mark.slow)
-            seen[name] += 1
+
+
+def _arguments(item: pytest.Item) -> dict[str, Hashable]:
+    """Those that can be told apart by what they are, the others by which they are."""
+    values = item.callspec.params  # type: ignore[attr-defined]
+    return {name: value if isinstance(value, Hashable) else id(value) for name, value in values.items()}
 
 
 @pytest.fixture(autouse=True)

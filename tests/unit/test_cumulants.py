@@ -164,7 +164,6 @@ with mp.workdps(30):
 POINTS = [pytest.param(case, tilt, id=f"{case.name}-theta={tilt:g}") for case in CASES for tilt in case.tilts]
 
 
-@pytest.mark.thin(3)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_masses_are_what_k_says_at_zero_and_one(case: Case) -> None:
     """P's mass is e^K(0) and Q's e^K(1), where K is the logarithm of the integral of the definition."""

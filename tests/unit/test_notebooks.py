@@ -28,7 +28,6 @@ def test_two_of_them() -> None:
     assert [path.stem for path in NOTEBOOKS] == sorted(SAID)
 
 
-@pytest.mark.thin(2)
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_runs(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # the kernel is another process, which shares the machine with the other tests

@@ -79,14 +79,14 @@ ENGINES = {
     "pair": (Rounds(((30, pair(50, 0.1, 200)),)), 1e-5),
     "unlike": (Rounds(((100, sgm(0.02, 1.0)), (10, pair(9, 0.1, 80)), (5, gaussian(0.1)))), 1e-5),
     "easgm pair": (first_pair(nm.EASGM, 500, 900, 0.05, 1.5, 100), 1e-5),
-    "feasgm pair": (first_pair(nm.FEASGM, 399, 60, 0.05, 2.0, 100), 1e-5),
+    # up to 64 dimensions the one-round curve is that of cells, which leaks a little less than what the contour integrates
+    "feasgm pair": (first_pair(nm.FEASGM, 399, 80, 0.05, 2.0, 100), 1e-5),
     # so few records that the coarse groups of the grid and the fine ones of the contour are both single sizes
     "easgm transparent": (guarantee_of(nm.EASGM, 40, 200, 0.1, 2.0, 60), 1e-5),
     "asgm pair, sizes": (first_pair(nm.ASGM, 2_000, 50, 0.2, 4.0, 60), 1e-5),
 }
 
 
-@pytest.mark.thin(3)
 @pytest.mark.parametrize("reverse", [False, True], ids=["forward", "reverse"])
 @pytest.mark.parametrize("name", ENGINES)
 def test_the_contour_lies_inside_the_bracket_of_the_grid(name: str, reverse: bool) -> None:
