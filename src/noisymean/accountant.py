@@ -24,7 +24,9 @@ from noisymean.mechanisms import (
     Adjacency,
     Mechanism,
     OpacusLoader,
+    ToldRate,
     is_sum,
+    nearest_step,
     new_record_rate,
     told_rate,
     with_public_size,
@@ -242,7 +244,7 @@ def _on_pair(
     mechanism: Mechanism,
     steps: int,
     question: _Question,
-    told: float,
+    told: ToldRate,
     claimed: tuple[float, float],
     adjacency: Adjacency,
 ) -> _Found:
@@ -254,7 +256,7 @@ def _on_pair(
         return _Found(question.worst(rounds, Side.BELOW), exchanged.description, *_finite(sound))
     if not isinstance(mechanism, ASGM) and is_sum(mechanism):
         # all-zero D against the same with one C*u attains the curve of the noisy sum: one number, three names
-        same = new_record_rate(mechanism) == told
+        same = ToldRate(new_record_rate(mechanism)) == told
         low, high = claimed if same else question.interval(noisy_sum_rounds(mechanism, steps))
         return _Found(low, explicit_pairs(mechanism)[0].description, *_finite(high), is_the_claim=same)
     leaked, pair = _leakage(mechanism, steps, question)
@@ -344,15 +346,6 @@ def _notes(mechanism: Mechanism, adjacency: Adjacency) -> list[str]:
     return notes
 
 
-def nearest_step(mechanism: FEASGM) -> int | None:
-    """The dataset size nearest to N at which floor(N q) steps; None if there is none below the largest size."""
-    rate, size = mechanism.rate, mechanism.dataset_size
-    level = math.floor(size * rate)
-    # floor((M+1) q) > floor(M q) exactly at M = ceil(j/q) - 1
-    candidates = [math.ceil(j / rate) - 1 for j in (level - 1, level, level + 1, level + 2) if j >= 2]
-    return min((m for m in candidates if m >= 1), key=lambda m: abs(m - size), default=None)
-
-
 def telling_size(mechanism: Mechanism) -> int | None:
     """Another N that says more than this one: for FEASGM where the floor stays on both sides."""
     match mechanism:
@@ -399,7 +392,7 @@ def _loader_notes(mechanism: OpacusLoader) -> list[str]:
         "Opacus samples and divides: "
         + "; ".join(f"{one} records, 1/{runs[one].loader_length} and {runs[one].expected_batch_size}" for one in sizes)
     ]
-    if before.accountant_rate != before.sample_rate:
+    if before.accountant_rate != ToldRate(before.sample_rate):
         notes.append(
             f"the sampler's rate is 1/{before.loader_length} but the accountant is told 1/{before.steps_per_epoch}"
         )

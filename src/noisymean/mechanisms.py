@@ -20,7 +20,7 @@ from decimal import Decimal, InvalidOperation
 from enum import Enum
 from fractions import Fraction
 from importlib import import_module
-from typing import TypeAlias, final
+from typing import TypeAlias, assert_never, final
 
 from noisymean.errors import InvalidInput, Undefined, check_number
 
@@ -38,6 +38,14 @@ class Adjacency(Enum):
     ADD_REMOVE = "add-remove"
     ZERO_OUT = "zero-out"
     REPLACE_ONE = "replace-one"
+
+
+@final
+@dataclass(frozen=True)
+class ToldRate:
+    """The rate that an accountant is told. It is no sampling rate: Opacus may sample at 1/93 and tell 1/92."""
+
+    value: float
 
 
 def exact_rate(value: Rate) -> Fraction:
@@ -186,7 +194,7 @@ class LoaderRun:
     loader_length: int
     sample_rate: float
     steps_per_epoch: int
-    accountant_rate: float
+    accountant_rate: ToldRate
     expected_batch_size: int
 
 
@@ -273,8 +281,8 @@ class OpacusLoader(_Validated):
             )
         rate = 1 / length
         steps = int(1 / rate)
-        accountant_rate = 1 / steps
-        return LoaderRun(length, rate, steps, accountant_rate, int(size * accountant_rate))
+        told = 1 / steps
+        return LoaderRun(length, rate, steps, ToldRate(told), int(size * told))
 
     @property
     def runs(self) -> tuple[tuple[float, int], tuple[float, int]]:
@@ -372,9 +380,20 @@ def is_sum(mechanism: Mechanism) -> bool:
     return before == after
 
 
-def told_rate(mechanism: Mechanism) -> float:
+def nearest_step(mechanism: FEASGM) -> int | None:
+    """The dataset size nearest to N at which floor(N q) steps; None if there is none below the largest size."""
+    rate, size = mechanism.rate, mechanism.dataset_size
+    level = math.floor(size * rate)
+    # floor((M+1) q) > floor(M q) exactly at M = ceil(j/q) - 1
+    candidates = [math.ceil(j / rate) - 1 for j in (level - 1, level, level + 1, level + 2) if j >= 2]
+    return min((m for m in candidates if m >= 1), key=lambda m: abs(m - size), default=None)
+
+
+def told_rate(mechanism: Mechanism) -> ToldRate:
     """The rate that the user's accountant is told: for the claim, and for nothing else."""
-    return mechanism.run(mechanism.dataset_size).accountant_rate if isinstance(mechanism, OpacusLoader) else mechanism.q
+    if isinstance(mechanism, OpacusLoader):
+        return mechanism.run(mechanism.dataset_size).accountant_rate
+    return ToldRate(mechanism.q)
 
 
 def new_record_rate(mechanism: Expected) -> float:
@@ -403,10 +422,12 @@ def with_public_size(mechanism: Mechanism, adjacency: Adjacency) -> Mechanism:
                 "add-remove for ASGM",
                 "its denominator |B| is random under every adjacency",
             )
-        case _:
+        case SGM() | EASGM() | FEASGM() | OpacusLoader():
             return SGM(
                 sample_rate=mechanism.rate,
                 noise_multiplier=mechanism.noise_multiplier,
                 dataset_size=mechanism.dataset_size,
                 dimension=mechanism.dimension,
             )
+        case other:
+            assert_never(other)

@@ -33,6 +33,7 @@ from noisymean.mechanisms import (
     Expected,
     Mechanism,
     OpacusLoader,
+    ToldRate,
     denominator_step,
     is_sum,
     new_record_rate,
@@ -63,7 +64,7 @@ class LowerBound(Protocol):
 
 def claimed(mechanism: Mechanism) -> Subsampled:
     """The SGM curve that implementations report, whatever they divide by, at the rate that their accountant is told."""
-    return Subsampled(Gaussian(1.0 / mechanism.noise_multiplier), told_rate(mechanism))
+    return Subsampled(Gaussian(1.0 / mechanism.noise_multiplier), told_rate(mechanism).value)
 
 
 def noisy_sum(mechanism: Expected) -> Subsampled:
@@ -431,9 +432,9 @@ class Curves:
     @property
     def _claim_is_the_run(self) -> bool:
         mechanism = self.mechanism
-        return (
-            not isinstance(mechanism, ASGM) and is_sum(mechanism) and new_record_rate(mechanism) == told_rate(mechanism)
-        )
+        if isinstance(mechanism, ASGM) or not is_sum(mechanism):
+            return False
+        return ToldRate(new_record_rate(mechanism)) == told_rate(mechanism)
 
 
 def curve(mechanism: Mechanism, alpha: ArrayLike | None = None, *, points: int = 201) -> Curves:

@@ -123,11 +123,15 @@ def _traced(rounds: Rounds, alpha: Array, points: int, *, chord: bool) -> Array:
     except SlowDecay:
         return rounds.grid.curve(alpha, Side.ABOVE if chord else Side.BELOW)
     points_alpha, points_beta = np.exp(log_alpha), np.exp(log_beta)
-    if chord:
-        x, y = np.concatenate([[1.0], points_alpha, [0.0]]), np.concatenate([[0.0], points_beta, [1.0]])
-        return np.asarray(np.interp(alpha, x[::-1], y[::-1]))
     with np.errstate(over="ignore"):
-        lines = points_beta[:, None] + np.exp(np.minimum(t, 700.0))[:, None] * (points_alpha[:, None] - alpha)
+        slope = np.exp(np.minimum(t, 700.0))
+        # what the tails may be off by, charged as for one round (docs/numerics.md, "Margins")
+        margin = curve.relative_error * (points_beta + slope * points_alpha) + curve.slack * np.minimum(slope, 1.0)
+    if chord:
+        x, y = np.concatenate([[1.0], points_alpha, [0.0]]), np.concatenate([[0.0], points_beta + 2.0 * margin, [1.0]])
+        return np.asarray(np.clip(np.interp(alpha, x[::-1], y[::-1]), 0.0, 1.0 - alpha))
+    with np.errstate(over="ignore"):
+        lines = (points_beta - margin)[:, None] + slope[:, None] * (points_alpha[:, None] - alpha)
     return np.asarray(np.clip(lines.max(axis=0), 0.0, 1.0))
 
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import inspect
+from typing import Any
 
 import numpy as np
 import pytest
 
 import noisymean as nm
-from noisymean import explicit_pair, gaussian_pair, size_revealed, tradeoff
+from noisymean import composition, explicit_pair, gaussian_pair, size_revealed, tradeoff
+from noisymean.composition import Composed
+from noisymean.cumulants import Cumulants, GaussianPairCumulants, Outcomes, Sum
 from noisymean.explicit_pair import LossOnLine, TabulatedPair, explicit_pairs
 from noisymean.gaussian_pair import GaussianPairs
+from noisymean.many_rounds import leakage_rounds, sgm_cumulants
 from noisymean.tradeoff import (
     ConvexHullOfMinimum,
     EpsilonDelta,
@@ -38,6 +42,16 @@ def cell_pair(size: int, dimension: int, rate: float, sigma: float) -> TradeOff:
 def pairs_of(dimension: int, *parts: tuple[float, float, float]) -> GaussianPairs:
     weights, shifts, scales = (np.array(column) for column in zip(*parts, strict=True))
     return GaussianPairs(dimension, weights, shifts, np.log(scales))
+
+
+def composed(*parts: tuple[int, Cumulants], infinite: float = 0.0) -> Composed:
+    """With a round of the Gaussian mechanism: an integrand that decays at every threshold, however far out."""
+    smooth = GaussianPairCumulants(1.0, np.ones(1), np.array([0.3]), 0.0)
+    return Composed(Sum((*parts, (1, smooth))), infinite=infinite)
+
+
+def outcomes(p: list[float], q: list[float]) -> Outcomes:
+    return Outcomes(np.log(np.array(q) / np.array(p)), np.array(p))
 
 
 CURVES: dict[str, TradeOff] = {
@@ -78,10 +92,17 @@ CURVES: dict[str, TradeOff] = {
     "line-many": product_pair(30, 1_000, 0.2, 1.0),
     "cells-line": cell_pair(3, 1, 0.5, 1.0),
     "cells-plane": cell_pair(4, 20, 0.7, 2.0),
+    "composed-gaussian": composed((25, GaussianPairCumulants(1.0, np.ones(1), np.array([0.2]), 0.0))),
+    "composed-pairs": composed((30, GaussianPairCumulants(9.0, np.array([0.4, 0.6]), np.array([0.1, 0.0]), -0.0125))),
+    "composed-outcomes": composed((40, outcomes([0.5, 0.3, 0.2], [0.45, 0.3, 0.25]))),
+    # a tenth of Q in each of three rounds is beyond every finite loss
+    "composed-part-of-q": composed((3, outcomes([0.6, 0.4], [0.5, 0.4])), infinite=1.0 - 0.9**3),
 }
 # A spline of normal quantiles, good to 1e-11; each of a hundred thousand cells have P rounded up and Q down; everything else is good to rounding.
 TOLERANCE = {
-    name: 2e-8 if name == "cells-plane" else 1e-10 for name in CURVES if name.startswith(("tabulated", "line", "cells"))
+    name: 2e-8 if name == "cells-plane" else 1e-10
+    for name in CURVES
+    if name.startswith(("tabulated", "line", "cells", "composed"))
 }
 GRID = np.linspace(0.0, 1.0, 101)
 EPSILONS = np.array([-4.0, -1.0, -0.1, -1e-3, 1e-3, 0.2, 1.0, 3.0])
@@ -94,7 +115,7 @@ def tolerance(name: str) -> float:
 
 
 def test_every_class_is_in_the_list() -> None:
-    modules = (tradeoff, gaussian_pair, explicit_pair, size_revealed)
+    modules = (tradeoff, gaussian_pair, explicit_pair, size_revealed, composition)
     classes = {
         value
         for module in modules
@@ -243,3 +264,59 @@ def test_epsilon_of_delta(name: str, delta: float) -> None:
 
 def test_the_list_contains_the_class_for_products() -> None:
     assert isinstance(CURVES["line-many"], LossOnLine)
+
+
+# --- many rounds: where the integral converges, the same ----------------------------------------------------------------
+
+
+def rounds_of(kind: Any, steps: int) -> tuple[Cumulants, int]:
+    """The loss that each of the numbers of an account comes from."""
+    mechanism = kind(dataset_size=400, dimension=900, sample_rate=0.05, noise_multiplier=3.0)
+    pair = leakage_rounds(mechanism, steps)[0][1].parts[0][1].cumulants
+    assert pair is not None
+    return pair, steps
+
+
+SUMS: dict[str, tuple[Cumulants, int]] = {
+    "sum": (sgm_cumulants(0.01, 1.0), 1_000),
+    "sum, rate near 1": (sgm_cumulants(0.95, 3.0), 40),
+    "easgm": rounds_of(nm.EASGM, 60),
+    "asgm": rounds_of(nm.ASGM, 60),
+    "sizes": (size_revealed.size_revealed(50, 0.3, 20.0, fine=False).cumulants(), 80),
+    # (0.7)^5 of Q is beyond the finite losses of a round
+    "sizes, part of Q": (size_revealed.size_revealed(4, 0.7, 20.0, fine=False).cumulants(), 30),
+}
+
+
+@pytest.mark.parametrize("name", list(SUMS))
+def test_sums_of_losses(name: str) -> None:
+    once, steps = SUMS[name]
+    curve = Composed(Sum(((steps, once),)))
+    masses = np.exp(steps * np.array(once.log_masses))
+    moments = curve.cumulants.moments(np.array([0.0, 1.0]))
+    t = np.concatenate(
+        [mean + np.sqrt(variance) * np.arange(-2.0, 2.5) for _, mean, variance in zip(*moments, strict=True)]
+    )
+    t.sort()
+    p_above, p_below, q_above, q_below = (np.exp(side) for side in curve.tails(t))
+    np.testing.assert_allclose(p_above + p_below, masses[0], rtol=1e-9)
+    np.testing.assert_allclose(q_above + q_below, masses[1], rtol=1e-9)
+    assert (np.diff(p_above) <= 0.0).all()
+    assert (np.diff(q_above) <= 0.0).all()
+    # above t the likelihood ratio is at least e^t, below it at most
+    assert (q_above >= np.exp(t) * p_above * (1.0 - 1e-9)).all()
+    assert (q_below <= np.exp(t) * p_below * (1.0 + 1e-9)).all()
+    # delta(e^t) falls, is convex in e^t, and is that of the other direction seen from the other side
+    delta = q_above - np.exp(t) * p_above
+    slopes = np.diff(delta) / np.diff(np.exp(t))
+    assert (slopes <= 0.0).all()
+    assert (np.diff(slopes) >= -1e-9 * np.abs(slopes[:-1])).all()
+    swapped = curve.inverse().tails(-t)
+    other = np.exp(swapped.q_above) - np.exp(-t) * np.exp(swapped.p_above)
+    np.testing.assert_allclose(
+        np.exp(t) * other, np.exp(t) * masses[0] - masses[1] + delta, rtol=0.0, atol=1e-9 * np.exp(t.max())
+    )
+    # twice as many rounds are the rounds twice
+    twice, double = Composed(Sum(((steps, once), (steps, once)))), Composed(Sum(((2 * steps, once),)))
+    for one, two in zip(twice.tails(t), double.tails(t), strict=True):
+        np.testing.assert_allclose(one, two, rtol=1e-9)

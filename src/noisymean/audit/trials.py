@@ -161,7 +161,7 @@ def _side(
     for first in range(0, runs, at_once):
         try:
             found.append(_features(target, distinguisher, neighbour, source, coins, min(at_once, runs - first)))
-        except TrialFault as fault:  # noqa: PERF203 - once in thousands of runs
+        except TrialFault as fault:
             run = first + fault.index
             # runs on D come first
             trial = index * what.per_block + number * what.runs(index)[0] + run

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import final
 
 import numpy as np
 
-from noisymean.mechanisms import FEASGM, Mechanism, denominator_step
+from noisymean.mechanisms import FEASGM, Mechanism, denominator_step, nearest_step
 from noisymean.one_round import Curves, leakage
 from noisymean.outward import at_least, at_most
 from noisymean.verdict import Word
@@ -82,13 +81,6 @@ def remark(mechanism: Mechanism) -> str | None:
     if not isinstance(mechanism, FEASGM) or denominator_step(mechanism) is not None:
         return None
     size, denominator = mechanism.dataset_size, max(mechanism.floors[0], 1)
-    return (
-        f"At N = {size} FEASGM is SGM: N and N + 1 records are both divided by {denominator}; the floor does step at"
-        f" other N, for example at N = {_next_step(mechanism)}."
-    )
-
-
-def _next_step(mechanism: FEASGM) -> int:
-    """The first dataset size from here on whose floor goes up with one more record (from 1 or more: 0 counts as 1)."""
-    floor = max(mechanism.floors[0], 1)
-    return math.ceil((floor + 1) / mechanism.rate) - 1
+    nearest = nearest_step(mechanism)
+    elsewhere = "" if nearest is None else f"; the floor does step at other N, the nearest being N = {nearest}"
+    return f"At N = {size} FEASGM is SGM: N and N + 1 records are both divided by {denominator}{elsewhere}."

@@ -14,7 +14,7 @@ import json
 import os
 import sys
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from functools import lru_cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, final
@@ -116,9 +116,9 @@ def picture_block(content: bytes, *, caption: str, kind: str = "image/png") -> B
 def today() -> str:
     """The date on the page, UTC; SOURCE_DATE_EPOCH fixes it where files are to be the same on every run."""
     try:
-        moment = datetime.fromtimestamp(int(os.environ["SOURCE_DATE_EPOCH"]), timezone.utc)
+        moment = datetime.fromtimestamp(int(os.environ["SOURCE_DATE_EPOCH"]), UTC)
     except (KeyError, ValueError, OverflowError, OSError):
-        moment = datetime.now(timezone.utc)
+        moment = datetime.now(UTC)
     return moment.strftime("%Y-%m-%d %H:%M UTC")
 
 
