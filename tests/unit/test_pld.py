@@ -11,6 +11,7 @@ import pytest
 from scipy.special import ndtr
 
 import many_rounds_oracles as reference
+from noisymean.explicit_pair import LossOnLine, TabulatedPair
 from noisymean.gaussian_pair import gaussian_pair
 from noisymean.pld import put
 from noisymean.pld.compose import GridComposition
@@ -422,6 +423,19 @@ class TestGridComposition:
             assert math.exp(low) > 0.5
         if epsilon > -6.0 * math.log1p(-0.784):
             assert low == -math.inf
+
+
+def test_what_a_rule_may_be_off_by_is_charged_in_every_round() -> None:
+    """delta of a product is the mean under Q of delta of one factor, so T rounds are off by T times as much."""
+    steps, epsilon, error = 4, 0.5, 1e-3
+    across = TabulatedPair(90, float(np.log(0.97)))
+    p, q = np.array([0.6, 0.4]), np.array([0.5, 0.5])
+    exact, off = (LossOnLine(np.log(q / p), p, q, across, rule_error=rule_error) for rule_error in (0.0, error))
+    low, high = (math.exp(GridComposition(((steps, exact),)).log_delta(epsilon, side)) for side in SIDES)
+    charged = [math.exp(GridComposition(((steps, off),)).log_delta(epsilon, side)) for side in SIDES]
+    # windows move a little
+    assert charged[0] == pytest.approx(low - steps * error, rel=1e-5)
+    assert charged[1] == pytest.approx(high + steps * error, rel=1e-5)
 
 
 @pytest.mark.parametrize("steps", [2, 30])
