@@ -12,13 +12,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import final
+from typing import assert_never, final
 
 from noisymean.errors import InvalidInput, Undefined, check_number
 from noisymean.explicit_pair import explicit_pairs
 from noisymean.many_rounds import claimed_rounds, guarantee_rounds, leakage_rounds, noisy_sum_rounds, replaced_rounds
 from noisymean.mechanisms import (
     ASGM,
+    EASGM,
     FEASGM,
     SGM,
     Adjacency,
@@ -211,21 +212,38 @@ def _pairs(
         wanted = None if asked is None else Pair(asked)
     except ValueError:
         raise InvalidInput("pair", asked, "smaller or larger", "leave it out for the worse of the two") from None
-    size = mechanism.dataset_size
-    if isinstance(mechanism, SGM) or size is None or adjacency is not Adjacency.ADD_REMOVE:
+    if isinstance(mechanism, SGM) or adjacency is not Adjacency.ADD_REMOVE:
         # the noisy sum does not know N, and neighbours of one size have no other
         return {wanted or Pair.LARGER: mechanism}, ()
-    least = 0 if isinstance(mechanism, ASGM | FEASGM) else 1
-    if isinstance(mechanism, OpacusLoader) and mechanism.drop_last:
-        # with fewer records there would be no batch
-        least = mechanism.batch_size
-    if size - 1 < least:
+    both, size = pairs_of(mechanism), mechanism.dataset_size
+    if Pair.SMALLER not in both:
         if wanted is Pair.SMALLER:
             raise Undefined("pair", "smaller", f"larger at dataset_size={size}", "no record can be taken away")
         note = f"only a record added to the {size} is judged: without one of them there is nothing to divide by"
-        return {Pair.LARGER: mechanism}, (note,) if wanted is None and size == 1 else ()
-    both: dict[Pair, Mechanism] = {Pair.LARGER: mechanism, Pair.SMALLER: replace(mechanism, dataset_size=size - 1)}
+        return both, (note,) if wanted is None and size == 1 else ()
     return (both if wanted is None else {wanted: both[wanted]}), ()
+
+
+def pairs_of(mechanism: Mechanism) -> dict[Pair, Mechanism]:
+    """`mechanism` on a user's dataset, as one on each pair of neighbours: its dataset_size is that of the smaller of the two.
+
+    The noisy sum does not know N. Where no record can be taken away there is one pair only.
+    """
+    match mechanism:
+        case SGM():
+            return {Pair.LARGER: mechanism}
+        case ASGM() | FEASGM():
+            least = 0
+        case EASGM():
+            least = 1
+        case OpacusLoader():
+            # with fewer records there would be no batch
+            least = mechanism.batch_size if mechanism.drop_last else 1
+        case other:
+            assert_never(other)
+    if mechanism.dataset_size <= least:
+        return {Pair.LARGER: mechanism}
+    return {Pair.LARGER: mechanism, Pair.SMALLER: replace(mechanism, dataset_size=mechanism.dataset_size - 1)}
 
 
 @final

@@ -9,7 +9,6 @@ import sys
 import pytest
 
 import noisymean as nm
-from noisymean.accountant import guaranteed_epsilon
 from noisymean.errors import InvalidInput
 from noisymean.tradeoff import Gaussian, Side
 
@@ -41,11 +40,19 @@ def test_an_event_is_a_frozen_value_that_survives_its_journey() -> None:
 
 @pytest.mark.parametrize("kind", list(Denominator))
 def test_epsilon_is_the_guarantee_of_the_mechanism(kind: Denominator) -> None:
-    expected = max(
-        guaranteed_epsilon(event(kind).mechanism(), steps=64, delta=DELTA, reverse=reverse) for reverse in (False, True)
-    )
+    expected = nm.account(event(kind).mechanism(), steps=64, delta=DELTA).guarantee.epsilon
     assert NormalizedAccountant().compose(event(kind), 64).get_epsilon(DELTA) == pytest.approx(expected)
     assert event_of(event(kind).mechanism()).mechanism() == event(kind).mechanism()
+
+
+def test_a_record_removed_counts_as_one_added_does() -> None:
+    """At 1007 records the floor of N/16 moves when one is added, at 1008 when one is removed, at 1009 not at all."""
+    adding, removing, still = (
+        NormalizedAccountant().compose(event(dataset_size=size), 64).get_epsilon(DELTA) for size in (1007, 1008, 1009)
+    )
+    assert adding == removing > 10.0 * still
+    sums = NormalizedAccountant().compose(event(Denominator.CONSTANT), 64).get_epsilon(DELTA)
+    assert still == pytest.approx(sums)
 
 
 def test_ordinary_events_by_closed_form() -> None:

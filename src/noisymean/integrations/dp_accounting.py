@@ -4,9 +4,10 @@ r"""dp_accounting: an event for the mean that is released, and an accountant tha
                                       dimension=26_010, denominator=Denominator.FLOOR)
     NormalizedAccountant().compose(event, 100).get_epsilon(1e-5)
 
-The event is one round of DP-SGD: a Poisson sample of `dataset_size` records (those of the smaller neighbour), clipped gradients
-summed, noise of `noise_multiplier` times the clipping bound added to each of `dimension` coordinates, the result divided. What
-the accountant says is `guarantee`, an upper bound; where none is known it is inf, with a warning.
+The event is one round of DP-SGD: a Poisson sample of `dataset_size` records, clipped gradients summed, noise of
+`noise_multiplier` times the clipping bound added to each of `dimension` coordinates, the result divided. What the accountant says
+is `guarantee`, an upper bound for one record added to that dataset or removed from it, whichever is worse; where none is known
+it is inf, with a warning.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import warnings
 from enum import Enum
 from fractions import Fraction
 
+from noisymean.accountant import Pair, pairs_of
 from noisymean.errors import InvalidInput, MissingDependency, Undefined
 from noisymean.integrations import segments as run
 from noisymean.mechanisms import (
@@ -148,26 +150,41 @@ class NormalizedAccountant(dp.PrivacyAccountant):  # type: ignore[misc]
             self._rounds.append((mechanism, count))
         return None
 
+    def _on_pairs(self) -> list[run.Segments]:
+        """All that was composed, on each pair of neighbours that the dataset belongs to."""
+        if not self._rounds:
+            return []
+        if self.neighboring_relation is not dp.NeighboringRelation.ADD_OR_REMOVE_ONE:
+            return [run.merged(self._rounds)]
+        larger, smaller = run.merged(self._rounds), list[tuple[Mechanism, int]]()
+        for mechanism, steps in larger:
+            pairs = pairs_of(mechanism)
+            smaller.append((pairs.get(Pair.SMALLER, mechanism), steps))
+            if Pair.SMALLER not in pairs and not isinstance(mechanism, SGM):
+                # no record can be taken away
+                return [larger]
+        return list(dict.fromkeys([larger, tuple(smaller)]))
+
     def get_epsilon(self, target_delta: float) -> float:
         """The epsilon that is guaranteed for all that was composed; inf where none is known."""
-        segments = run.merged(self._rounds)
-        if self._non_private or not segments:
+        pairs = self._on_pairs()
+        if self._non_private or not pairs:
             return math.inf if self._non_private and target_delta < 1.0 else 0.0
         if target_delta <= 0.0:
             return math.inf
         try:
-            return run.guaranteed_epsilon(segments, target_delta)
+            return max(run.guaranteed_epsilon(segments, target_delta) for segments in pairs)
         except Undefined as reason:
             warnings.warn(f"no guarantee is known: {reason}", stacklevel=2)
             return math.inf
 
     def get_delta(self, target_epsilon: float) -> float:
         """The delta that is guaranteed for all that was composed; 1 where none is known."""
-        segments = run.merged(self._rounds)
-        if self._non_private or not segments:
+        pairs = self._on_pairs()
+        if self._non_private or not pairs:
             return 1.0 if self._non_private else 0.0
         try:
-            return run.guaranteed_delta(segments, target_epsilon)
+            return max(run.guaranteed_delta(segments, target_epsilon) for segments in pairs)
         except Undefined as reason:
             warnings.warn(f"no guarantee is known: {reason}", stacklevel=2)
             return 1.0
