@@ -22,6 +22,7 @@ pytest.importorskip("opacus")
 import torch
 from opacus import PrivacyEngine
 from opacus.accountants.utils import get_noise_multiplier
+from opacus.optimizers import DPOptimizer
 from opacus.schedulers import ExponentialGradClip, LambdaNoise
 from opacus.utils.adaptive_clipping.adaptive_clipping_utils import PrivacyEngineAdaptiveClipping
 from opacus.utils.batch_memory_manager import BatchMemoryManager
@@ -137,6 +138,39 @@ def test_workers_draw_ahead() -> None:
     _, model, optimizer, loader = private(RECORDS, loader=ordinary, accountant=accountant)
     train(model, optimizer, loader, 14)
     assert inspect(optimizer).verdict == "holds"
+
+
+def test_the_same_batches_in_every_epoch() -> None:
+    """A generator of the loader's own that is started again; the noise is new each time."""
+    accountant, source = Accountant(), torch.Generator()
+    ordinary = DataLoader(data(), batch_size=BATCH, generator=source)
+    _, model, optimizer, loader = private(RECORDS, loader=ordinary, accountant=accountant)
+    for _ in range(2):
+        source.manual_seed(3)
+        train(model, optimizer, loader, 11)
+    no_number(accountant, "the data loader drew the same batches again")
+    # where every batch is the whole dataset they are the same by right
+    accountant = Accountant()
+    _, model, optimizer, loader = private(5, batch_size=6, accountant=accountant)
+    for _ in range(20):
+        train(model, optimizer, loader, 1)
+    assert "drew the same" not in str(inspect(optimizer))
+
+
+def test_empty_batches_that_are_left_out() -> None:
+    """One record a batch: every third batch is empty, and a step on noise alone has to be taken."""
+    for leave_out in (False, True):
+        accountant = Accountant()
+        _, model, optimizer, loader = private(20, sample_rate="1/20", accountant=accountant)
+        fix(optimizer, denominator=1)
+        for batch in itertools.islice(loader, 18):
+            if len(batch[0]) or not leave_out:
+                step(model, optimizer, batch)
+        if leave_out:
+            assert len(accountant) < 18
+            no_number(accountant, "an empty batch was left out")
+        else:
+            assert math.isfinite(accountant.get_epsilon(DELTA))
 
 
 def test_records_that_are_dropped_or_repeated_when_a_batch_is_put_together() -> None:
@@ -276,7 +310,7 @@ def test_noise_that_starts_again_with_a_checkpoint() -> None:
     no_number(run(first.state_dict()), "the noise of one step is that of another")
 
 
-def test_noise_that_is_not_added() -> None:
+def test_noise_that_is_not_added(monkeypatch: pytest.MonkeyPatch) -> None:
     accountant = Accountant()
     _, model, optimizer, loader = private(RECORDS, batch_size=BATCH, accountant=accountant)
 
@@ -286,7 +320,32 @@ def test_noise_that_is_not_added() -> None:
 
     optimizer.add_noise = silent
     train(model, optimizer, loader, 1)
+    no_number(accountant, "add_noise of the optimizer was replaced by another function")
+    # or further down
+    accountant = Accountant()
+    _, model, optimizer, loader = private(RECORDS, batch_size=BATCH, accountant=accountant)
+    monkeypatch.setattr(
+        "opacus.optimizers.optimizer._generate_noise", lambda reference, **_: torch.zeros_like(reference)
+    )
+    train(model, optimizer, loader, 1)
     no_number(accountant, "no noise was added, whatever the noise multiplier is")
+
+
+def test_an_optimizer_of_somebody_elses() -> None:
+    class Own(DPOptimizer):
+        def clip_and_accumulate(self) -> None:
+            super().clip_and_accumulate()
+
+    _, model, optimizer, loader = private(RECORDS, batch_size=BATCH)
+    optimizer.__class__ = Own
+    train(model, optimizer, loader, 2)
+    undetermined(inspect(optimizer, data_loader=loader), "a Own of your own")
+    # the schedulers of torch wrap `step`, and that is no matter
+    _, model, optimizer, loader = private(RECORDS, batch_size=BATCH)
+    schedule = torch.optim.lr_scheduler.StepLR(optimizer, 1)
+    train(model, optimizer, loader, 2)
+    schedule.step()
+    assert inspect(optimizer, data_loader=loader).verdict == "holds"
 
 
 def test_where_a_noise_multiplier_comes_from() -> None:

@@ -28,7 +28,7 @@ from noisymean.integrations.opacus.neighbours import Case, Facts, Stretch, cases
 from noisymean.integrations.opacus.sampler import PLANNED, UNKNOWN, Drawn, agreed, contradiction, of_loader
 from noisymean.integrations.opacus.sampler import told as sampling_told
 from noisymean.integrations.opacus.seen import Made, Public, Seen, Told, made_by, noise_of
-from noisymean.integrations.opacus.watch import KEPT, Watch
+from noisymean.integrations.opacus.watch import Used, Watch
 from noisymean.mechanisms import Rate, exact_rate
 
 NAME = "noisymean"
@@ -86,7 +86,7 @@ class Accountant(IAccountant):  # type: ignore[misc]
         # optimizers that count here, each with its hook
         self._optimizers: list[tuple[weakref.ref[Any], _Hook]] = []
         self._attached = False
-        self._noises: dict[int, None] = {}
+        self._used = Used()
         # sizes of the batches that came, by rate
         self._sizes: dict[float, Counter[int]] = {}
         rate = None if sample_rate is None else float(exact_rate(sample_rate))
@@ -139,9 +139,7 @@ class Accountant(IAccountant):  # type: ignore[misc]
             self.dataset_size = drawn.records
         self._attached = True
         from_records = self._calibrated_to_records(made, drawn)
-        hook = _Hook(
-            Told(self, float(sample_rate), drawn, from_records), Watch(made, drawn, self._noises, from_records)
-        )
+        hook = _Hook(Told(self, float(sample_rate), drawn, from_records), Watch(made, drawn, self._used, from_records))
         if made.optimizer is not None:
             self._optimizers.append((weakref.ref(made.optimizer), hook))
         return hook
@@ -160,6 +158,10 @@ class Accountant(IAccountant):  # type: ignore[misc]
             if optimizer is not None and optimizer.step_hook is not hook:
                 return "the optimizer calls another step hook than this accountant's: steps may not have been counted"
         return ""
+
+    def __getstate__(self) -> dict[str, Any]:
+        # a copy counts for no optimizer
+        return {**vars(self), "_optimizers": []}
 
     def stretches(self) -> list[Stretch]:
         """The history with what was seen, or, where nothing was, with what was announced."""
@@ -270,7 +272,7 @@ class Accountant(IAccountant):  # type: ignore[misc]
             self.dimension,
         )
         state["drop_last"], state["noise_multiplier"] = self.drop_last, list(constants(self.noise_multiplier))
-        state["drawn"], state["noises"] = self.drawn.plain(), list(self._noises)[:KEPT]
+        state["drawn"], state["used"] = self.drawn.plain(), self._used.plain()
         state["sizes"] = [[rate, sorted(sizes.items())] for rate, sizes in self._sizes.items()]
         state["public"] = {"denominator": self.public.denominator, "sample_rate": self.public.sample_rate}
         state["seen"] = [None if one is None else one.plain() for one in self._seen]
@@ -308,7 +310,7 @@ class Accountant(IAccountant):  # type: ignore[misc]
         self.drop_last, self.noise_multiplier = state_dict["drop_last"], state_dict["noise_multiplier"]
         self.drawn = Drawn.from_plain(state_dict["drawn"])
         self.public = Public(**state_dict["public"])
-        self._noises.update(dict.fromkeys(map(int, state_dict["noises"])))
+        self._used.add(state_dict["used"])
         self._begin([(float(sigma), float(rate), int(steps)) for sigma, rate, steps in state_dict["history"]])
         seen = [None if one is None else Seen.from_plain(one) for one in state_dict["seen"]]
         if len(seen) != len(self._history):

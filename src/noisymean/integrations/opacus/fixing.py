@@ -24,6 +24,7 @@ from noisymean.integrations.opacus.seen import (
     PROMISE,
     Public,
     Told,
+    clipper_of,
     earlier_of,
     is_adaptive,
     need_optimizer,
@@ -59,7 +60,9 @@ def fix(optimizer: Any, *, denominator: float, data_loader: Any = None, sample_r
     if hook is not None:
         earlier = earlier_of(optimizer)
         since = steps_of(hook.accountant) - sum(steps for steps, _ in earlier)
-        setattr(optimizer, EARLIER, [*earlier, (since, see(optimizer))] if since else earlier)
+        setattr(
+            optimizer, EARLIER, [*earlier, (since, see(optimizer, clips=clipper_of(optimizer)))] if since else earlier
+        )
     # a float of a whole number divides like the number itself
     optimizer.expected_batch_size = float(denominator) / workers(optimizer)
     if is_adaptive(optimizer):

@@ -82,7 +82,7 @@ def constants(noise: float | Sequence[float] | None) -> tuple[float, ...]:
     """One noise multiplier, or those of a schedule."""
     if noise is None:
         return ()
-    return tuple(map(float, noise)) if isinstance(noise, Sequence) else (float(noise),)
+    return (float(noise),) if isinstance(noise, int | float) else tuple(float(one) for one in noise)
 
 
 class Loaded(NamedTuple):

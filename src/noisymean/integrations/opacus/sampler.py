@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections import Counter
-from collections.abc import Callable, Mapping
+from collections import Counter, deque
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, final
 
@@ -23,6 +23,7 @@ from noisymean.grounds import Known
 
 # Batches whose sizes Poisson sampling would show once in so many runs are not taken for its own.
 _NEVER = math.log(1e-9)
+_AGAIN, _MOST_IN_A_ROW = -math.log(1e-30), 64
 _TO_TELL = "pass data_loader= the one that make_private returned, or sampling='poisson' if you draw batches so yourself"
 
 
@@ -151,21 +152,35 @@ def poisson_sampler(loader: Any) -> Any:
 
 @final
 class Batches:
-    """The batches that a loader has drawn and no step has used so far."""
+    """The batches that a loader has drawn and no step has used so far. `before` are those of the accountant, of any loader."""
 
-    def __init__(self) -> None:
+    def __init__(self, before: dict[int, None], records: int, rate: float, *, in_order: bool) -> None:
         self.left = 0
         self.cut = 0
         self.sizes = Counter[int]()
+        self._in_order = in_order
+        self._before = before
+        self._again = False
+        # two batches are the same with probability (q^2 + (1-q)^2)^N: so many in a row are, once in 10^30 pairs
+        same = -records * math.log(rate * rate + (1.0 - rate) * (1.0 - rate))
+        needed = _AGAIN / same if same > 0.0 else math.inf
+        self._last = deque[int](maxlen=math.ceil(needed) if needed <= _MOST_IN_A_ROW else 0)
 
-    def add(self, size: int, *, cut: bool) -> None:
+    def add(self, batch: Sequence[int], *, cut: bool) -> None:
         """One more; `cut` into parts for one step."""
         self.left += 1
         self.cut += cut
-        self.sizes[size] += 1
+        self.sizes[len(batch)] += 1
+        self._last.append(hash(tuple(int(one) for one in batch)))
+        if self._last.maxlen and len(self._last) == self._last.maxlen:
+            key = hash(tuple(self._last))
+            self._again |= key in self._before
+            self._before[key] = None
 
     def take(self, size: int | None, *, cut: bool) -> str:
         """One less, for a step on `size` records; why it cannot be one of these, or nothing."""
+        if self._again:
+            return "the data loader drew the same batches again: its random numbers were started again"
         if not self.left:
             return "a step was taken on a batch that the data loader of make_private did not draw, or on one for the second time"
         self.left -= 1
@@ -173,11 +188,14 @@ class Batches:
             self.cut -= 1
             return "" if self.cut >= 0 else "several batches were put together for one step, by signal_skip_step"
         if size is None:
+            self._in_order = False
             return ""
         self.sizes[size] -= 1
-        if self.sizes[size] >= 0:
-            return ""
-        return f"a step was taken on {size} records, and the data loader of make_private drew no such batch"
+        if self.sizes[size] < 0:
+            return f"a step was taken on {size} records, and the data loader of make_private drew no such batch"
+        if self._in_order and self.sizes[0]:
+            return "an empty batch was left out: that no step was taken on it tells what was in it"
+        return ""
 
 
 class _Counted(UniformWithReplacementSampler):  # type: ignore[misc]
@@ -185,7 +203,7 @@ class _Counted(UniformWithReplacementSampler):  # type: ignore[misc]
 
     def __iter__(self) -> Any:
         for batch in super().__iter__():
-            self.batches.add(len(batch), cut=_is_cut(inspect.currentframe()))
+            self.batches.add(batch, cut=_is_cut(inspect.currentframe()))
             yield batch
 
 
@@ -194,7 +212,7 @@ class _CountedDistributed(DistributedUniformWithReplacementSampler):  # type: ig
 
     def __iter__(self) -> Any:
         for batch in super().__iter__():
-            self.batches.add(len(batch), cut=_is_cut(inspect.currentframe()))
+            self.batches.add(batch, cut=_is_cut(inspect.currentframe()))
             yield batch
 
 
@@ -208,7 +226,7 @@ def _is_cut(frame: Any) -> bool:
     return frame is not None and frame.f_back.f_code is BatchSplittingSampler.__iter__.__code__
 
 
-def counted(loader: Any) -> Batches | None:
+def counted(loader: Any, before: dict[int, None]) -> Batches | None:
     """The batches that `loader` draws from now on; None where it does not draw by Poisson sampling."""
     sampler = poisson_sampler(loader)
     if sampler is None:
@@ -216,7 +234,10 @@ def counted(loader: Any) -> Batches | None:
     if type(sampler) in COUNTED:
         # a loader's sampler cannot be replaced once it is made, and its law is not touched
         sampler.__class__ = COUNTED[type(sampler)]
-        sampler.batches = Batches()
+        # workers draw ahead of the steps
+        sampler.batches = Batches(
+            before, int(sampler.num_samples), float(sampler.sample_rate), in_order=not loader.num_workers
+        )
     found: Batches = sampler.batches
     return found
 

@@ -26,6 +26,8 @@ except ImportError:
     _ghost = None
 
 GHOST = "with ghost clipping the loss has to be the criterion that make_private returned"
+# What an optimizer does with gradients; `step` itself is wrapped by the schedulers of torch.
+_ITS_OWN = ("pre_step", "clip_and_accumulate", "accumulate", "add_noise", "scale_grad", "zero_grad")
 # Where `fix` leaves its promise on the optimizer.
 PROMISE = "noisymean_public"
 # And what the steps before it were like, for accountants that do not look.
@@ -113,8 +115,16 @@ def see(optimizer: Any, *, accumulated: int = 1, drawn: Drawn = UNKNOWN, clips: 
         divides_count=is_adaptive(optimizer) and public.denominator is None,
         public=public,
         drawn=drawn,
-        fault=_clipped_otherwise(optimizer, clips),
+        fault=_changed(optimizer) or _clipped_otherwise(optimizer, clips),
     )
+
+
+def _changed(optimizer: Any) -> str:
+    """Why this is not an optimizer of Opacus', whatever it inherits."""
+    if not type(optimizer).__module__.startswith("opacus."):
+        return f"a {type(optimizer).__name__} of your own: nobody knows what it does with gradients and noise"
+    replaced = [name for name in _ITS_OWN if name in vars(optimizer)]
+    return f"{replaced[0]} of the optimizer was replaced by another function" if replaced else ""
 
 
 def _clipped_otherwise(optimizer: Any, clips: Any) -> str:
@@ -130,7 +140,7 @@ def _clipped_otherwise(optimizer: Any, clips: Any) -> str:
         clipped = math.hypot(*(float(one) for one in optimizer.max_grad_norms))
     else:
         clipped = float(getattr(clips, "max_grad_norm", bound))
-    if clipped <= bound * (1.0 + 1e-6):
+    if abs(clipped - bound) <= 1e-6 * bound:
         return ""
     return f"gradients are clipped to {clipped:g}, and the noise is for {bound:g}: max_grad_norm of the optimizer was changed"
 

@@ -6,7 +6,8 @@ Opacus sees to that only as long as it is used as its tutorials do.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, final
 
 import torch
@@ -17,20 +18,42 @@ from noisymean.integrations.opacus.seen import GHOST, Made, Seen, batch_of, see,
 
 # So many coordinates of the noise, to so many decimals, are the same in two steps once in 10^20 pairs of steps.
 _COORDINATES, _DECIMALS = 8, 2
-# Noise that is reused is reused from its beginning: so many steps of it are kept in checkpoints.
-KEPT = 1024
+# What is used again is used from its beginning: so many steps of it are kept in checkpoints.
+_KEPT = 1024
+
+
+@final
+@dataclass(frozen=True)
+class Used:
+    """Random numbers that steps have used: which must not come again. Hashes of them, in order."""
+
+    noises: dict[int, None] = field(default_factory=dict)
+    batches: dict[int, None] = field(default_factory=dict)
+
+    def plain(self) -> dict[str, list[int]]:
+        """For a checkpoint."""
+        return {"noises": list(self.noises)[:_KEPT], "batches": list(self.batches)[:_KEPT]}
+
+    def add(self, plain: Mapping[str, Sequence[int]]) -> None:
+        """What a checkpoint has kept."""
+        for name, known in (("noises", self.noises), ("batches", self.batches)):
+            known.update(dict.fromkeys(int(one) for one in plain[name]))
 
 
 @final
 class Watch:
-    """On one optimizer that make_private makes. `noises` are those of the accountant, whatever optimizer added them."""
+    """On one optimizer that make_private makes. `used` is the accountant's, whatever optimizer used it."""
 
-    def __init__(self, made: Made, drawn: Drawn, noises: dict[int, None], noise_from_records: bool | None) -> None:
+    def __init__(self, made: Made, drawn: Drawn, used: Used, noise_from_records: bool | None) -> None:
         self._loader, self._drawn = made.loader, drawn
-        self._batches = None if made.loader is None else counted(made.loader)
+        self._batches = None if made.loader is None else counted(made.loader, used.batches)
         self._clips = made.module if hasattr(made.module, "get_norm_sample") else None
         self._norms: Any = None
-        self._noises, self._noise_from_records = noises, noise_from_records
+        self._noises, self._noise_from_records = used.noises, noise_from_records
+
+    def __getstate__(self) -> dict[str, Any]:
+        # a copy of the optimizer has no loader that anyone has seen
+        return {**vars(self), "_loader": None, "_drawn": UNKNOWN, "_batches": None, "_clips": None, "_norms": None}
 
     def step(self, optimizer: Any) -> tuple[Seen, int | None]:
         """How the step that has just been taken was released, and on how many records, where that is shown."""
