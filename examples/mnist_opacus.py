@@ -37,8 +37,8 @@ def classifier() -> nn.Module:
     )  # fmt: skip
 
 
-def train(train_set: TensorDataset, loader: DataLoader, epochs: int, constant: int | None, rate: str | None) -> None:
-    """An ordinary training script; `constant` and `rate` are the fix."""
+def train(loader: DataLoader, epochs: int, constant: int | None) -> None:
+    """An ordinary training script; `constant` is the fix, with a loader whose rate is one as well."""
     model = classifier()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     engine = PrivacyEngine()
@@ -46,14 +46,14 @@ def train(train_set: TensorDataset, loader: DataLoader, epochs: int, constant: i
         module=model, optimizer=optimizer, data_loader=loader, noise_multiplier=1.0, max_grad_norm=1.0
     )
     if constant is not None:
-        fix(optimizer, denominator=constant, sample_rate=rate)
+        fix(optimizer, denominator=constant, data_loader=loader)
     for _ in range(epochs):
         for pixels, labels in loader:
             optimizer.zero_grad()
             nn.functional.cross_entropy(model(pixels), labels).backward()
             optimizer.step()
     print(f"Opacus says epsilon = {engine.get_epsilon(delta=1e-5):.4g}")
-    print(inspect(optimizer, dataset_size=len(train_set)))
+    print(inspect(optimizer, data_loader=loader))
 
 
 def main() -> None:
@@ -70,13 +70,12 @@ def main() -> None:
     train_set = mnist(chosen.data_dir)
 
     print("--- as it is usually written")
-    train(train_set, DataLoader(train_set, batch_size=chosen.batch_size), chosen.epochs, None, None)
+    train(DataLoader(train_set, batch_size=chosen.batch_size), chosen.epochs, None)
 
     print("\n--- with a rate and a denominator that do not depend on the data")
     # in earnest both are chosen before the data are seen
     rate = f"1/{-(-len(train_set) // chosen.batch_size)}"
-    loader = poisson_loader(train_set, sample_rate=rate)
-    train(train_set, loader, chosen.epochs, chosen.batch_size, rate)
+    train(poisson_loader(train_set, sample_rate=rate), chosen.epochs, chosen.batch_size)
 
 
 if __name__ == "__main__":

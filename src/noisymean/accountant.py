@@ -377,6 +377,9 @@ def moving_pair(mechanism: Mechanism) -> Mechanism:
     """The mechanism on the pair of neighbours whose denominator or rate moves; with one record more where both do or none."""
     if not isinstance(mechanism, FEASGM | OpacusLoader) or mechanism.dataset_size < 2:
         return mechanism
+    if isinstance(mechanism, OpacusLoader) and mechanism.drop_last and mechanism.dataset_size == mechanism.batch_size:
+        # with fewer records there would be no batch
+        return mechanism
     fewer = replace(mechanism, dataset_size=mechanism.dataset_size - 1)
     moves, moves_fewer = (
         isinstance(one, OpacusLoader) and (one.rate_moves or one.noise_moves) for one in (mechanism, fewer)

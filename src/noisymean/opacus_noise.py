@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import warnings
+from decimal import Decimal
 from functools import lru_cache
 
 from noisymean.errors import InvalidInput
 
 # The search of get_noise_multiplier halves [0, 20], or twice that, and so on: its results are multiples of 5/2^j.
 _DEEPEST = 40
+# More digits than these nobody types.
+_TYPED = 4
 
 
 @lru_cache(maxsize=256)
@@ -37,10 +40,14 @@ def noise_multiplier(epsilon: float, delta: float, sample_rate: float, epochs: i
 
 
 def may_be_calibrated(noise: float) -> bool:
-    """Whether the search of Opacus can have ended in this number: a multiple of 5/2^j, which 1.0, 0.5 or 1.1 is not.
+    """Whether this may be the result of a search and not a number that somebody has typed.
 
-    >>> may_be_calibrated(1.0), may_be_calibrated(0.8154296875)
-    (False, True)
+    That of Opacus ends in multiples of 5/2^j; those of others, of its first releases, and what a schedule makes of any of them
+    have more digits than one types.
+
+    >>> may_be_calibrated(1.0), may_be_calibrated(0.8154296875), may_be_calibrated(1.25), may_be_calibrated(0.81 * 0.99**3)
+    (False, True, True, True)
     """
     scaled = noise * 2.0**_DEEPEST
-    return noise > 0.0 and scaled.is_integer() and int(scaled) % 5 == 0
+    searched = noise > 0.0 and scaled.is_integer() and int(scaled) % 5 == 0
+    return searched or len(Decimal(repr(float(noise))).normalize().as_tuple().digits) > _TYPED

@@ -157,3 +157,70 @@ def test_no_other_size_between_neighbours_of_one_size() -> None:
     settings = ("--steps", "10", "--delta", "1e-5")
     assert "instead" in run(*words, *settings).out
     assert "instead" not in run(*words, *settings, "--adjacency", "zero-out").out
+
+
+CALIBRATED = (
+    "account",
+    "--mechanism",
+    "opacus-loader",
+    "--dimension",
+    "3",
+    "--dataset-size",
+    "1000",
+    "--batch-size",
+    "10",
+)
+TARGET = ("--calibrated-to", "3", "--calibrated-epochs", "10", "--calibrated-with", "rdp", "--calibrated-delta")
+COST = ("--steps", "1", "--delta", "1e-5")
+
+
+@pytest.mark.parametrize("delta", ["1e-5", "1/N"])
+def test_noise_that_opacus_has_calibrated(delta: str) -> None:
+    pytest.importorskip("opacus")
+    found = strictly_parsed(run(*CALIBRATED, *TARGET, delta, *COST, "--pair", "larger", "--json").out)
+    loader = nm.OpacusLoader(
+        dataset_size=1000,
+        batch_size=10,
+        dimension=3,
+        target_epsilon=3.0,
+        target_delta="1/N" if delta == "1/N" else 1e-5,
+        epochs=10,
+        accountant="rdp",
+    )
+    assert found["settings"]["noise_multiplier"] == loader.noises[0]  # type: ignore[index]
+    assert found["settings"]["target_epsilon"] == 3.0  # type: ignore[index]
+    assert found["leakage"]["epsilon"] == nm.account(loader, steps=1, delta=1e-5, pair="larger").leakage.epsilon  # type: ignore[index]
+
+
+def test_a_loader_that_drops_its_last_batch(tmp_path: Path) -> None:
+    given = ("--noise-multiplier", "1", "--drop-last", *COST)
+    words = (*CALIBRATED[:6], "109", "--batch-size", "10", *given)
+    assert "109 records, 1/10 and 10; 110 records, 1/11 and 10" in " ".join(run(*words).out.split())
+    # a page would be about another loader
+    kept = tmp_path / "run.json"
+    kept.write_text(run(*words, "--json").out, encoding="utf-8")
+    assert "settings.drop_last=True: must be left out" in refusal(
+        run("report", str(kept), "--out", str(tmp_path / "a.html"))
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        ((), "--noise-multiplier: missing (or --calibrated-to for opacus-loader)"),
+        (
+            ("--noise-multiplier", "1", "--calibrated-to", "3"),
+            "--noise-multiplier=1: must be left out with --calibrated-to",
+        ),
+        (("--calibrated-to", "3"), "--calibrated-delta: missing"),
+        (("--noise-multiplier", "1", "--calibrated-epochs", "3"), "--calibrated-epochs=3: must be left out without"),
+        ((*TARGET[:5], "magic", "--calibrated-delta", "1e-5"), "--calibrated-with=magic: must be prv, rdp or gdp"),
+        ((*TARGET, "2"), "must be"),
+    ],
+)
+def test_complaints_about_a_calibration(words: tuple[str, ...], complaint: str) -> None:
+    assert complaint in refusal(run(*CALIBRATED, *words, *COST))
+
+
+def test_only_a_loader_drops_batches() -> None:
+    assert "--drop-last" in refusal(run("account", *SGM, "--drop-last", *COST))

@@ -139,6 +139,7 @@ def training() -> dict[str, Any]:
         "model": model,
         "engine": engine,
         "optimizer": optimizer,
+        "loader": loader,
     }
 
 

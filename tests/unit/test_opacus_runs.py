@@ -6,6 +6,7 @@ a number of records at which nothing moves. The numbers that may be said come fr
 
 from __future__ import annotations
 
+import itertools
 import math
 import warnings
 from collections.abc import Iterator
@@ -91,18 +92,52 @@ class Run:
             self.optimizer.step()
 
 
-@pytest.mark.thin(24)
-@pytest.mark.parametrize("fixed", ["never", "before", "between"])
-@pytest.mark.parametrize("accountant", ["before", "after", "never"])
-@pytest.mark.parametrize("mode", ["hooks", "functorch", "ghost"])
-@pytest.mark.parametrize("made", ["make_private", "rand_on_empty", "make_private_with_epsilon"])
-@pytest.mark.parametrize("drop_last", [False, True])
-@pytest.mark.parametrize("poisson", [True, False])
-@pytest.mark.parametrize("records", [STILL, MOVING])
+AXES: dict[str, tuple[Any, ...]] = {
+    "records": (STILL, MOVING),
+    "poisson": (True, False),
+    "drop_last": (False, True),
+    "made": ("make_private", "rand_on_empty", "make_private_with_epsilon"),
+    "mode": ("hooks", "functorch", "ghost"),
+    "accountant": ("before", "after", "never"),
+    "fixed": ("never", "before", "between"),
+}
+# Every two values of the last four axes meet once; the others are chosen so that numbers come out as often as they may.
+FEW = [
+    (STILL, True, False, "make_private", "hooks", "before", "never"),
+    (STILL, True, True, "make_private", "functorch", "after", "before"),
+    (MOVING, True, False, "make_private", "ghost", "never", "between"),
+    (STILL, True, False, "rand_on_empty", "hooks", "after", "between"),
+    (STILL, False, True, "rand_on_empty", "functorch", "never", "never"),
+    (STILL, True, False, "rand_on_empty", "ghost", "before", "before"),
+    (STILL, True, True, "make_private_with_epsilon", "hooks", "never", "before"),
+    (STILL, True, False, "make_private_with_epsilon", "functorch", "before", "between"),
+    (MOVING, False, True, "make_private_with_epsilon", "ghost", "after", "never"),
+]
+
+
 @pytest.mark.filterwarnings("ignore")
-def test_nothing_is_promised_of_another_run(
+@pytest.mark.parametrize("way", FEW, ids=lambda way: "-".join(map(str, way)))
+def test_nothing_is_promised_of_another_run_in_a_few(way: tuple[Any, ...]) -> None:
+    check_promises(*way)
+
+
+def test_the_few_have_every_value() -> None:
+    assert [set(column) for column in zip(*FEW, strict=True)] == [set(values) for values in AXES.values()]
+    for first, second in itertools.combinations(range(3, 7), 2):
+        assert len({(one[first], one[second]) for one in FEW}) == 9
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("way", list(itertools.product(*AXES.values())), ids=lambda way: "-".join(map(str, way)))
+def test_nothing_is_promised_of_another_run(way: tuple[Any, ...]) -> None:
+    check_promises(*way)
+
+
+def check_promises(
     records: int, poisson: bool, drop_last: bool, made: str, mode: str, accountant: str, fixed: str
 ) -> None:
+    """Whatever was asked of Opacus: numbers for the run that they are for, and none for any other."""
     options = {
         "poisson": poisson,
         "drop_last": drop_last,
@@ -368,6 +403,86 @@ def test_noise_calibrated_to_the_length_of_the_loader(accountant: str, sigmas: t
         assert lowest * (1 - 2e-3) <= leaked <= highest * (1 + 1e-9)
         assert found.guarantee.epsilon is None
         assert found.verdict == "violated"
+
+
+def opacus_makes(records: int, *, drop_last: bool, delta: float | str) -> tuple[float, float, float]:
+    """(rate, denominator, noise) of make_private_with_epsilon on batches of 10, in Opacus' own words."""
+    from opacus.accountants.utils import get_noise_multiplier
+
+    length = records // 10 if drop_last else math.ceil(records / 10)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        noise = get_noise_multiplier(
+            target_epsilon=1.0,
+            target_delta=1 / records if delta == "1/N" else float(delta),
+            sample_rate=1 / length,
+            epochs=1,
+            accountant="rdp",
+        )
+    return 1 / length, int(records * (1 / int(1 / (1 / length)))), noise
+
+
+@pytest.mark.parametrize(
+    ("records", "dimension", "drop_last", "delta"),
+    [
+        # rate, denominator and noise move; rate and noise; the noise alone
+        (100, 1, False, DELTA),
+        (109, 2, True, DELTA),
+        pytest.param(21, 2, False, "1/N", marks=pytest.mark.slow),
+    ],
+)
+def test_the_pair_of_calibrated_noise_by_quadrature(
+    records: int, dimension: int, drop_last: bool, delta: float | str
+) -> None:
+    """D is released as N(0, I) in units of its noise, D' as a mixture of N(m u, s^2 I): integrated on a grid, both directions."""
+    (_, before, sigma), (rate, after, other) = (
+        opacus_makes(size, drop_last=drop_last, delta=delta) for size in (records, records + 1)
+    )
+    assert sigma != other
+    # the sum over c, the noise sigma C over c
+    scale, shrink = (other / after) / (sigma / before), before / after
+    along = np.linspace(-12.0, 16.0, 20_001 if dimension == 1 else 1401)
+    across = np.array([0.0]) if dimension == 1 else np.linspace(-9.0, 9.0, 241)
+    cell = (along[1] - along[0]) * (1.0 if dimension == 1 else across[1] - across[0])
+
+    def normal(mean: float, width: float) -> Any:
+        squares = ((along - mean) ** 2)[:, None] + (across**2)[None, :]
+        return np.exp(-0.5 * squares / width**2) / (2 * math.pi * width**2) ** (dimension / 2)
+
+    def epsilon(first: Any, second: Any, at: float) -> float:
+        low, high = 0.0, 60.0
+        for _ in range(50):
+            middle = 0.5 * (low + high)
+            found = float(np.maximum(first - math.exp(middle) * second, 0.0).sum()) * cell
+            low, high = (middle, high) if found > at else (low, middle)
+        return low
+
+    without, at = normal(0.0, 1.0), 1e-4
+    truth = 0.0
+    for new in (1.0, 0.75, 0.5, 0.25):
+        joined = (1 - rate) * normal(0.0, scale) + rate * normal(shrink * new / sigma, scale)
+        truth = max(truth, epsilon(joined, without, at), epsilon(without, joined, at))
+    loader = nm.OpacusLoader(
+        dataset_size=records, batch_size=10, dimension=dimension, drop_last=drop_last, target_epsilon=1.0,
+        target_delta=delta, epochs=1, accountant="rdp",
+    )  # fmt: skip
+    leaked = nm.account(loader, steps=1, delta=at, pair="larger").leakage.epsilon
+    assert leaked is not None
+    assert truth * 0.995 <= leaked <= truth * (1 + 1e-4)
+    # one record fewer is a pair of its own, with its own noise: nothing is kept of the other's
+    fewer = nm.account(loader, steps=1, delta=at, pair="smaller").on_pair
+    assert isinstance(fewer, nm.OpacusLoader)
+    assert fewer.noises == (opacus_makes(records - 1, drop_last=drop_last, delta=delta)[2], sigma)
+    # and the claim is made at the noise that the user has, whatever pair is looked at
+    claim = nm.account(
+        nm.SGM(sample_rate=Fraction(loader.run(records).accountant_rate), noise_multiplier=sigma), steps=1, delta=at
+    )
+    assert nm.account(loader, steps=1, delta=at, pair="smaller").claimed == claim.claimed
+    for adjacency in (nm.Adjacency.ZERO_OUT, nm.Adjacency.REPLACE_ONE):
+        found = nm.account(loader, steps=1, delta=at, adjacency=adjacency)
+        plain = nm.SGM(sample_rate=Fraction(loader.run(records).sample_rate), noise_multiplier=sigma)
+        same = nm.account(plain, steps=1, delta=at, adjacency=adjacency)
+        assert (found.leakage.epsilon, found.guarantee.epsilon) == (same.leakage.epsilon, same.guarantee.epsilon)
 
 
 def test_noise_calibrated_to_one_over_the_records() -> None:

@@ -35,11 +35,16 @@ _CHANGES = {Pair.LARGER: "added", Pair.SMALLER: "removed"}
 
 def command(
     mechanism: options.MechanismName,
-    noise_multiplier: options.NoiseMultiplier,
+    noise_multiplier: options.OptionalNoise = None,
     dataset_size: options.DatasetSize = None,
     dimension: options.Dimension = None,
     sample_rate: options.SampleRate = None,
     batch_size: options.BatchSize = None,
+    drop_last: options.DropLast = False,
+    calibrated_to: options.CalibratedTo = None,
+    calibrated_delta: options.CalibratedDelta = None,
+    calibrated_epochs: options.CalibratedEpochs = None,
+    calibrated_with: options.CalibratedWith = None,
     steps: options.Steps = None,
     epochs: options.Epochs = None,
     delta: options.Delta = None,
@@ -70,6 +75,8 @@ def command(
         sample_rate=sample_rate,
         batch_size=batch_size,
         noise_multiplier=noise_multiplier,
+        drop_last=drop_last,
+        calibrated=options.calibrated_of(calibrated_to, calibrated_delta, calibrated_epochs, calibrated_with),
     )
     count = steps_of(what, steps, epochs)
     at = values.number("delta", delta) if delta is not None else None

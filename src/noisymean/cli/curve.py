@@ -113,8 +113,15 @@ def settings(mechanism: Mechanism) -> dict[str, object]:
         "sample_rate": mechanism.q,
         "sample_rate_exact": str(mechanism.rate),
         "noise_multiplier": mechanism.noise_multiplier,
-        **({"batch_size": mechanism.batch_size} if isinstance(mechanism, OpacusLoader) else {}),
+        **(_loaded(mechanism) if isinstance(mechanism, OpacusLoader) else {}),
     }
+
+
+def _loaded(mechanism: OpacusLoader) -> dict[str, object]:
+    """What the data loader was, and what its noise was calibrated to."""
+    dropping = ("drop_last",) if mechanism.drop_last else ()
+    calibrated = ("target_epsilon", "target_delta", "epochs", "accountant") if mechanism.is_calibrated else ()
+    return {name: getattr(mechanism, name) for name in ("batch_size", *dropping, *calibrated)}
 
 
 def _print(curves: Curves, verdict: Verdict, *, every_row: bool) -> None:

@@ -6,13 +6,14 @@ completion and complaints follow.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import final
+from typing import Any, final
 
 from noisymean.cli import values
-from noisymean.cli.wants import Missing, Wanted
+from noisymean.cli.wants import Missing, Wanted, refused
 from noisymean.errors import InvalidInput
 from noisymean.mechanisms import ASGM, EASGM, FEASGM, SGM, Mechanism, OpacusLoader
 
@@ -27,6 +28,34 @@ class Round:
     sample_rate: str | None
     batch_size: int | None
     noise_multiplier: float
+    drop_last: bool = False
+    calibrated: Calibrated | None = None
+
+
+@final
+@dataclass(frozen=True)
+class Calibrated:
+    """What make_private_with_epsilon was told, as typed; the noise then comes from the number of records."""
+
+    epsilon: str
+    delta: str | None
+    epochs: str | None
+    accountant: str | None
+
+    def told(self) -> dict[str, Any]:
+        """For the loader, which calibrates."""
+        for name, value in (("calibrated_delta", self.delta), ("calibrated_epochs", self.epochs)):
+            if value is None:
+                raise Missing(name, "--calibrated-to needs it")
+        if self.accountant not in (None, "prv", "rdp", "gdp"):
+            raise refused("calibrated_with", self.accountant)
+        constant = self.delta != "1/N"
+        return {
+            "target_epsilon": values.number("calibrated_to", self.epsilon),
+            "target_delta": values.number("calibrated_delta", str(self.delta)) if constant else "1/N",
+            "epochs": values.whole("calibrated_epochs", str(self.epochs)),
+            "accountant": self.accountant,
+        }
 
 
 @final
@@ -75,7 +104,8 @@ def _loaded(typed: Round) -> Mechanism:
         dataset_size=typed.dataset_size or 0,
         batch_size=typed.batch_size or 0,
         dimension=typed.dimension or 0,
-        noise_multiplier=typed.noise_multiplier,
+        drop_last=typed.drop_last,
+        **({"noise_multiplier": typed.noise_multiplier} if typed.calibrated is None else typed.calibrated.told()),
     )
 
 
@@ -115,18 +145,34 @@ def mechanism_of(
     dimension: str | None,
     sample_rate: str | None,
     batch_size: str | None,
-    noise_multiplier: str,
+    noise_multiplier: str | None,
+    drop_last: bool = False,
+    calibrated: Calibrated | None = None,
 ) -> Mechanism:
     """The mechanism that the text of these options describes."""
     if name not in MECHANISMS:
         raise InvalidInput("mechanism", name, NAME.allowed, NAME.remedy("--mechanism"))
     if sample_rate is not None and batch_size is not None:
         raise InvalidInput("batch_size", batch_size, "left out when --sample-rate is given", "give one of the two")
+    if name != "opacus-loader" and (drop_last or calibrated is not None):
+        asked = "drop_last" if drop_last else "calibrated_to"
+        raise InvalidInput(
+            asked,
+            drop_last or getattr(calibrated, "epsilon", None),
+            "left out without opacus-loader",
+            "it is about its data loader",
+        )
+    if (noise_multiplier is None) == (calibrated is None):
+        if noise_multiplier is None:
+            raise Missing("noise_multiplier", "or --calibrated-to for opacus-loader")
+        raise InvalidInput("noise_multiplier", noise_multiplier, "left out with --calibrated-to", "one of the two")
     typed = Round(
         dataset_size=None if dataset_size is None else values.whole("dataset_size", dataset_size),
         dimension=None if dimension is None else values.whole("dimension", dimension),
         sample_rate=None if sample_rate is None else values.rate("sample_rate", sample_rate),
         batch_size=None if batch_size is None else values.whole("batch_size", batch_size),
-        noise_multiplier=values.number("noise_multiplier", noise_multiplier),
+        noise_multiplier=math.nan if noise_multiplier is None else values.number("noise_multiplier", noise_multiplier),
+        drop_last=drop_last,
+        calibrated=calibrated,
     )
     return MECHANISMS[name].build(typed)

@@ -11,8 +11,9 @@ from typing import Annotated, TypeAlias
 import typer
 
 from noisymean.accountant import Pair
-from noisymean.cli.mechanism import MECHANISMS
+from noisymean.cli.mechanism import MECHANISMS, Calibrated
 from noisymean.cli.wants import refused
+from noisymean.errors import InvalidInput
 from noisymean.mechanisms import Adjacency
 
 
@@ -61,6 +62,40 @@ NoiseMultiplier: TypeAlias = Annotated[
         help="Standard deviation of the noise over the clipping bound.",
     ),
 ]
+OptionalNoise: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--noise-multiplier",
+        metavar="s",
+        help="Standard deviation of the noise over the clipping bound; or --calibrated-to for opacus-loader.",
+    ),
+]
+DropLast: TypeAlias = Annotated[
+    bool, typer.Option("--drop-last", help="opacus-loader: the data loader drops its last batch, L = floor(N/b).")
+]
+CalibratedTo: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--calibrated-to",
+        metavar="e",
+        help="opacus-loader: the epsilon that make_private_with_epsilon was told, instead of the noise: it depends on N then.",
+    ),
+]
+CalibratedDelta: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--calibrated-delta", metavar="d", help="And the delta; 1/N if it was one over the number of records."
+    ),
+]
+CalibratedEpochs: TypeAlias = Annotated[
+    str | None, typer.Option("--calibrated-epochs", metavar="E", help="And the epochs.")
+]
+CalibratedWith: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--calibrated-with", metavar="NAME", help="And the accountant of the engine: prv, rdp or gdp [default: prv]."
+    ),
+]
 Alpha: TypeAlias = Annotated[
     str | None,
     typer.Option("--alpha", metavar="A,B,...", help="False positive rates, separated by commas: 0.01,0.1,0.5."),
@@ -107,6 +142,18 @@ PairName: TypeAlias = Annotated[
         help="Look at one neighbour only: smaller (a record removed) or larger (one added) [default: the worse of both].",
     ),
 ]
+
+
+def calibrated_of(
+    epsilon: str | None, delta: str | None, epochs: str | None, accountant: str | None
+) -> Calibrated | None:
+    """What make_private_with_epsilon was told, if it was used."""
+    if epsilon is not None:
+        return Calibrated(epsilon, delta, epochs, accountant)
+    for name, value in (("calibrated_delta", delta), ("calibrated_epochs", epochs), ("calibrated_with", accountant)):
+        if value is not None:
+            raise InvalidInput(name, value, "left out without --calibrated-to", "the noise is given")
+    return None
 
 
 def pair_of(text: str | None) -> Pair | None:

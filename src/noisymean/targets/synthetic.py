@@ -64,6 +64,11 @@ class Synthetic:
         for name in ("dataset_size", "dimension"):
             if getattr(self.mechanism, name) is None:
                 raise InvalidInput(name, None, "given, to run the mechanism")
+        if isinstance(self.mechanism, OpacusLoader) and self.mechanism.is_calibrated:
+            raise InvalidInput(
+                "target_epsilon", self.mechanism.target_epsilon, "left out: a run is simulated with one noise for both datasets",
+                "give a noise_multiplier",
+            )  # fmt: skip
         if self.dimension * self.steps > _MOST_NUMBERS:
             raise InvalidInput(
                 "dimension", self.dimension, f"at most {_MOST_NUMBERS} over the number of steps, to be run",
@@ -102,7 +107,7 @@ class Synthetic:
         }
         match mechanism:
             case OpacusLoader():
-                described["batch_size"] = mechanism.batch_size
+                described |= {"batch_size": mechanism.batch_size, "drop_last": mechanism.drop_last}
             case _:
                 described["sample_rate"] = str(mechanism.rate)
         return {

@@ -1,7 +1,10 @@
 """Opacus 1.x: see what a training script really releases, account for it, fix it.
 
+sampler      how batches are drawn: off the loader, off the batches that came, or told
 seen         what an optimizer shows: denominator, number of parameters, who counts its steps
+watch        what each step was made of, when it is taken: one new batch, clipped, with new noise
 neighbours   what the run would have been on one record more or less
+grounds      what a verdict rests on
 inspection   inspect: mechanism, claimed / leaked / guaranteed so far, remedy
 accountant   an IAccountant that sees the denominator
 fixing       fix and poisson_loader: public constants instead of numbers computed from the data

@@ -12,8 +12,9 @@ from __future__ import annotations
 import inspect
 import math
 import warnings
+import weakref
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, final
 
@@ -23,10 +24,11 @@ from opacus.accountants import IAccountant
 from noisymean.errors import InvalidInput
 from noisymean.grounds import Known
 from noisymean.integrations.opacus.inspection import Spent, checked_size, guaranteed, spent_by
-from noisymean.integrations.opacus.neighbours import Case, Facts, Stretch, cases, promised
-from noisymean.integrations.opacus.sampler import Drawn, contradiction, of_loader
+from noisymean.integrations.opacus.neighbours import Case, Facts, Stretch, cases, constants, promised
+from noisymean.integrations.opacus.sampler import PLANNED, UNKNOWN, Drawn, agreed, contradiction, of_loader
 from noisymean.integrations.opacus.sampler import told as sampling_told
-from noisymean.integrations.opacus.seen import Public, Seen, Told, batch_of, made_by, noise_of, see
+from noisymean.integrations.opacus.seen import Made, Public, Seen, Told, made_by, noise_of
+from noisymean.integrations.opacus.watch import Used, Watch
 from noisymean.mechanisms import Rate, exact_rate
 
 NAME = "noisymean"
@@ -43,15 +45,11 @@ class _Hook:
     """What an optimizer calls after each step."""
 
     told: Told
+    watch: Watch
 
     def __call__(self, optimizer: Any) -> None:
-        accumulated = int(optimizer.accumulated_iterations)
-        self.told.accountant.record(
-            noise_of(optimizer),
-            self.told.sample_rate * accumulated,
-            see(optimizer, accumulated=accumulated, drawn=self.told.drawn),
-            batch_of(optimizer),
-        )
+        seen, size = self.watch.step(optimizer)
+        self.told.accountant.record(noise_of(optimizer), self.told.sample_rate * seen.accumulated, seen, size)
 
 
 class Accountant(IAccountant):  # type: ignore[misc]
@@ -62,8 +60,11 @@ class Accountant(IAccountant):  # type: ignore[misc]
     are considered. `sample_rate` and `denominator` are for those that are public constants (see `fix`), and `dimension` is the
     number of trainable parameters: once training has begun all three are found by looking, before that they are needed to
     calibrate the noise. `sampling` says how batches are drawn if not by make_private's loader, and `noise_multiplier` that this
-    one was not calibrated, where it looks as if.
+    one, or these of a schedule, were not calibrated, where it looks as if.
     """
+
+    # made by name to ask what a run would cost
+    _planning = False
 
     def __init__(
         self,
@@ -75,28 +76,40 @@ class Accountant(IAccountant):  # type: ignore[misc]
         sample_rate: Rate | None = None,
         drop_last: bool | None = None,
         sampling: str | None = None,
-        noise_multiplier: float | None = None,
+        noise_multiplier: float | Sequence[float] | None = None,
     ) -> None:
         self.dataset_size = None if dataset_size is None else checked_size(dataset_size)
         self.batch_size, self.drop_last = batch_size, drop_last
         self.dimension = dimension
         self.noise_multiplier = noise_multiplier
         self.drawn = sampling_told(sampling)
-        self.noise_from_records: bool | None = None
+        # optimizers that count here, each with its hook
+        self._optimizers: list[tuple[weakref.ref[Any], _Hook]] = []
         self._attached = False
+        self._used = Used()
         # sizes of the batches that came, by rate
         self._sizes: dict[float, Counter[int]] = {}
         rate = None if sample_rate is None else float(exact_rate(sample_rate))
         self.public = Public(None if denominator is None else float(denominator), rate)
-        self.history = []
+        self._begin([])
 
     @property
     def history(self) -> History:
         """(noise multiplier, sampling rate, steps) of each stretch of equal steps, as in Opacus' own accountants."""
-        return self._history
+        return list(self._history)
 
     @history.setter
     def history(self, history: History) -> None:
+        if self._attached:
+            raise InvalidInput(
+                "history",
+                f"written over {len(self)} steps",
+                "left to the optimizer, which counts here",
+                "load_state_dict",
+            )
+        self._begin(history)
+
+    def _begin(self, history: History) -> None:
         # a history that somebody writes comes without an optimizer to look at
         self._history = list(history)
         self._sizes = {}
@@ -121,31 +134,57 @@ class Accountant(IAccountant):  # type: ignore[misc]
         """What make_private attaches to the optimizer."""
         frame = inspect.currentframe()
         made = made_by(frame.f_back if frame is not None else None)
-        drawn = self.drawn if made.loader is None else of_loader(made.loader)
+        drawn = self.drawn if made.loader is None else agreed(of_loader(made.loader), self.drawn)
         if self.dataset_size is None and drawn.records is not None:
             self.dataset_size = drawn.records
         self._attached = True
-        if made.calibrated:
-            # with this accountant, which looks at N unless rate and denominator are constants
-            self.noise_from_records = not (drawn.public_rate and self.public.denominator is not None)
-        return _Hook(Told(self, float(sample_rate), drawn))
+        from_records = self._calibrated_to_records(made, drawn)
+        hook = _Hook(Told(self, float(sample_rate), drawn, from_records), Watch(made, drawn, self._used, from_records))
+        if made.optimizer is not None:
+            self._optimizers.append((weakref.ref(made.optimizer), hook))
+        return hook
+
+    def _calibrated_to_records(self, made: Made, drawn: Drawn) -> bool | None:
+        """Whether this accountant has calibrated the noise, which looks at N unless rate, denominator and delta are constants."""
+        if not made.calibrated:
+            return None
+        constant = drawn.public_rate and self.public.denominator is not None
+        return not constant or made.target_delta == 1.0 / (drawn.records or 1)
+
+    def _bypassed(self) -> str:
+        """Why steps may be missing here."""
+        for reference, hook in self._optimizers:
+            optimizer = reference()
+            if optimizer is not None and optimizer.step_hook is not hook:
+                return "the optimizer calls another step hook than this accountant's: steps may not have been counted"
+        return ""
+
+    def __getstate__(self) -> dict[str, Any]:
+        # a copy counts for no optimizer
+        return {**vars(self), "_optimizers": []}
 
     def stretches(self) -> list[Stretch]:
         """The history with what was seen, or, where nothing was, with what was announced."""
-        seen = self._seen if len(self._seen) == len(self._history) else [None] * len(self._history)
-        return [
+        found = [
             promised(self._as_drawn(Stretch(sigma, rate, steps, one or self._announced(rate))), self.public.sample_rate)
-            for (sigma, rate, steps), one in zip(self._history, seen, strict=True)
+            for (sigma, rate, steps), one in zip(self._history, self._seen, strict=True)
         ]
+        if found and (why := self._bypassed()):
+            found[-1] = replace(found[-1], seen=replace(found[-1].seen, fault=why))
+        return found
 
     def _as_drawn(self, stretch: Stretch) -> Stretch:
         """Batches of sizes that Poisson sampling does not show were not drawn so, whatever the loader is."""
-        sizes = self._sizes.get(stretch.sample_rate)
+        sizes, drawn = self._sizes.get(stretch.sample_rate), stretch.seen.drawn
         facts = self.facts()
-        why_not = contradiction(sizes, facts.dataset_size, stretch.sample_rate) if sizes and facts else None
+        if not sizes or facts is None or not drawn.poisson:
+            return stretch
+        why_not = contradiction(sizes, facts.dataset_size, stretch.sample_rate)
         if why_not is None:
             return stretch
-        return replace(stretch, seen=replace(stretch.seen, drawn=Drawn(False, Known.SEEN, why_not)))
+        return replace(
+            stretch, seen=replace(stretch.seen, drawn=Drawn(False, Known.SEEN, why_not, None, drawn.records))
+        )
 
     def facts(self) -> Facts | None:
         """What is known beside the steps; None before the number of records is."""
@@ -155,8 +194,7 @@ class Accountant(IAccountant):  # type: ignore[misc]
             self.dataset_size,
             self.batch_size,
             self.drop_last,
-            self.noise_multiplier,
-            noise_from_records=self.noise_from_records,
+            constants(self.noise_multiplier),
         )
 
     def _cases(self, stretches: list[Stretch]) -> tuple[list[Case], Facts]:
@@ -172,13 +210,17 @@ class Accountant(IAccountant):  # type: ignore[misc]
                 "set before make_private",
                 "engine.accountant = Accountant() first, make_private then: an optimizer keeps the accountant it was made with",
             )
+        if why := self._bypassed():
+            raise InvalidInput("step_hook", "replaced", "the one that make_private attached", why)
 
     def _announced(self, rate: float) -> Seen:
         """What make_private will do, on the size that we were told."""
         denominator = self.public.denominator
         if denominator is None:
             denominator = float(int(checked_size(self.dataset_size) * rate))
-        return Seen(denominator, self.dimension, public=self.public, drawn=self.drawn, announced=True)
+        planned = self._planning and not self._attached and self.drawn is UNKNOWN
+        drawn = PLANNED if planned else self.drawn
+        return Seen(denominator, self.dimension, public=self.public, drawn=drawn, announced=True)
 
     def spent(self, delta: float) -> Spent:
         """Claimed, leaked and guaranteed epsilon so far."""
@@ -229,8 +271,8 @@ class Accountant(IAccountant):  # type: ignore[misc]
             self.batch_size,
             self.dimension,
         )
-        state["drop_last"], state["noise_multiplier"] = self.drop_last, self.noise_multiplier
-        state["noise_from_records"], state["drawn"] = self.noise_from_records, self.drawn.plain()
+        state["drop_last"], state["noise_multiplier"] = self.drop_last, list(constants(self.noise_multiplier))
+        state["drawn"], state["used"] = self.drawn.plain(), self._used.plain()
         state["sizes"] = [[rate, sorted(sizes.items())] for rate, sizes in self._sizes.items()]
         state["public"] = {"denominator": self.public.denominator, "sample_rate": self.public.sample_rate}
         state["seen"] = [None if one is None else one.plain() for one in self._seen]
@@ -249,6 +291,13 @@ class Accountant(IAccountant):  # type: ignore[misc]
         if not wanted <= set(state_dict or ()):
             missing = ", ".join(sorted(wanted - set(state_dict or ())))
             raise InvalidInput("state_dict", f"without {missing}", "one that this accountant's state_dict() wrote")
+        if len(self):
+            raise InvalidInput(
+                "state_dict",
+                f"loaded over {len(self)} steps",
+                "loaded before the first step",
+                "they would be forgotten",
+            )
         if self.dataset_size not in (None, state_dict["dataset_size"]):
             raise InvalidInput(
                 "dataset_size",
@@ -259,9 +308,10 @@ class Accountant(IAccountant):  # type: ignore[misc]
         self.dataset_size = state_dict["dataset_size"]
         self.batch_size, self.dimension = state_dict["batch_size"], state_dict["dimension"]
         self.drop_last, self.noise_multiplier = state_dict["drop_last"], state_dict["noise_multiplier"]
-        self.noise_from_records, self.drawn = state_dict["noise_from_records"], Drawn.from_plain(state_dict["drawn"])
+        self.drawn = Drawn.from_plain(state_dict["drawn"])
         self.public = Public(**state_dict["public"])
-        self.history = [(float(sigma), float(rate), int(steps)) for sigma, rate, steps in state_dict["history"]]
+        self._used.add(state_dict["used"])
+        self._begin([(float(sigma), float(rate), int(steps)) for sigma, rate, steps in state_dict["history"]])
         seen = [None if one is None else Seen.from_plain(one) for one in state_dict["seen"]]
         if len(seen) != len(self._history):
             raise InvalidInput("state_dict", f"{len(seen)} in seen", f"as many as in history, {len(self._history)}")
@@ -284,11 +334,12 @@ def register(
     dimension: int | None = None,
     denominator: float | None = None,
     sample_rate: Rate | None = None,
-    sampling: str | None = "poisson",
+    sampling: str | None = None,
 ) -> str:
     """Give Opacus >= 1.6.0 this accountant by name, for `PrivacyEngine(accountant=...)` and `get_noise_multiplier`; the name.
 
-    An accountant that is made by name is made without arguments, so the facts of the run are given here.
+    An accountant that is made by name is made without arguments, so the facts of the run are given here. A calibration asks
+    what a run with Poisson sampling would cost; what an optimizer really does is looked at once there is one.
     """
     if not hasattr(opacus.accountants, "register_accountant"):
         raise InvalidInput(
@@ -297,6 +348,8 @@ def register(
 
     class Registered(Accountant):
         """The accountant of this run."""
+
+        _planning = True
 
         def __init__(self) -> None:
             super().__init__(

@@ -18,12 +18,13 @@ from typing import Any
 from opacus.data_loader import DPDataLoader
 
 from noisymean.errors import InvalidInput, check_number
-from noisymean.integrations.opacus.sampler import UNKNOWN, Drawn, PublicRate, of_loader
+from noisymean.integrations.opacus.sampler import UNKNOWN, Drawn, PublicRate, agreed, of_loader, recovered
 from noisymean.integrations.opacus.seen import (
     EARLIER,
     PROMISE,
     Public,
     Told,
+    clipper_of,
     earlier_of,
     is_adaptive,
     need_optimizer,
@@ -54,12 +55,14 @@ def fix(optimizer: Any, *, denominator: float, data_loader: Any = None, sample_r
     check_number("denominator", denominator, above=0.0, most=1e15, remedy="e.g. the expected batch size, as a constant")
     rate = None if sample_rate is None else float(exact_rate(sample_rate))
     hook = told(optimizer)
-    drawn = of_loader(data_loader) if data_loader is not None else hook.drawn if hook is not None else UNKNOWN
+    drawn = agreed(UNKNOWN if hook is None else hook.drawn, UNKNOWN if data_loader is None else of_loader(data_loader))
     rate = _public_rate(drawn, hook, rate, sample_rate)
     if hook is not None:
         earlier = earlier_of(optimizer)
         since = steps_of(hook.accountant) - sum(steps for steps, _ in earlier)
-        setattr(optimizer, EARLIER, [*earlier, (since, see(optimizer))] if since else earlier)
+        setattr(
+            optimizer, EARLIER, [*earlier, (since, see(optimizer, clips=clipper_of(optimizer)))] if since else earlier
+        )
     # a float of a whole number divides like the number itself
     optimizer.expected_batch_size = float(denominator) / workers(optimizer)
     if is_adaptive(optimizer):
@@ -106,23 +109,17 @@ def poisson_loader(dataset: Any, *, sample_rate: Rate, **options: Any) -> Any:
     """
     rate = exact_rate(sample_rate)
     length = round(1 / rate)
-    if 1 / rate != length or int(1 / (1 / length)) != length:
-        better = [
-            one
-            for near in range(1, 9)
-            for one in (length + near, length - near)
-            if one >= 1 and int(1 / (1 / one)) == one
-        ]
-        offered = length if int(1 / (1 / length)) == length else better[0]
+    if 1 / rate != length or recovered(length) != length:
         raise InvalidInput(
             "sample_rate",
             str(sample_rate),
             "1/L for a whole L that Opacus recovers in floating point",
-            f"e.g. sample_rate='1/{offered}'",
+            f"e.g. sample_rate='1/{recovered(length)}'",
         )
     if not options.get("num_workers"):
         # releases up to 1.3 would ask for 2, which torch refuses without workers
         options.setdefault("prefetch_factor", None)
+    loader = DPDataLoader(dataset, sample_rate=float(rate), **options)
     # make_private makes a loader of its own out of it, and takes this along
-    options["worker_init_fn"] = PublicRate(float(rate), options.get("worker_init_fn"))
-    return DPDataLoader(dataset, sample_rate=float(rate), **options)
+    loader.worker_init_fn = PublicRate(float(rate), loader.worker_init_fn, dataset, loader.collate_fn)
+    return loader

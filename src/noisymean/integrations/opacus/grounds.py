@@ -37,8 +37,9 @@ def _rate(last: Stretch) -> Ground:
     seen, value = last.seen, str(as_written(last.sample_rate))
     if seen.public.sample_rate is None:
         return Ground(About.RATE, value, Known.SEEN, "the length of the data loader, which comes from N")
-    known = Known.SEEN if seen.drawn.public_rate else Known.TOLD
-    return Ground(About.RATE, value, known, "a constant that poisson_loader was given")
+    if seen.drawn.public_rate:
+        return Ground(About.RATE, value, Known.SEEN, "a constant that poisson_loader was given")
+    return Ground(About.RATE, value, Known.TOLD, "a constant of yours, sample_rate")
 
 
 def _denominator(last: Stretch, *, several: bool) -> Ground:
@@ -61,14 +62,11 @@ def _noise(stretches: Sequence[Stretch], facts: Facts) -> Ground:
         return Ground(About.NOISE, value, Known.TOLD, f"calibrated to epsilon = {facts.target.epsilon:g}")
     if stretches[-1].seen.announced:
         return Ground(About.NOISE, value, Known.TOLD, "in the history of the accountant")
-    if not all(facts.noise_is_known(noise) for noise in noises):
+    if not all(facts.noise_is_known(one) for one in stretches):
         return Ground(About.NOISE, value, Known.ASSUMED, "it may have been calibrated, and so come from N")
-    if facts.noise in noises:
-        return Ground(About.NOISE, value, Known.TOLD, "a constant of yours")
-    how = (
-        "no calibration of Opacus ends in it" if facts.noise_from_records is None else "computed from public constants"
-    )
-    return Ground(About.NOISE, value, Known.SEEN, how)
+    if all(one.seen.noise_from_records is False for one in stretches):
+        return Ground(About.NOISE, value, Known.SEEN, "computed from public constants")
+    return Ground(About.NOISE, value, Known.TOLD, "a constant of yours; nobody sees where a number comes from")
 
 
 def _records(last: Stretch, facts: Facts) -> Ground:

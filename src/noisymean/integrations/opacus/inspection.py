@@ -12,14 +12,37 @@ from noisymean.errors import InvalidInput, Undefined, check_number
 from noisymean.grounds import Ground, resting_on
 from noisymean.integrations import segments as run
 from noisymean.integrations.opacus.grounds import grounds_of
-from noisymean.integrations.opacus.neighbours import Case, Facts, Stretch, Target, as_written, cases, promised
-from noisymean.integrations.opacus.sampler import UNKNOWN, Drawn, of_loader
+from noisymean.integrations.opacus.neighbours import (
+    Case,
+    Facts,
+    Stretch,
+    Target,
+    as_written,
+    cases,
+    constants,
+    promised,
+)
+from noisymean.integrations.opacus.sampler import UNKNOWN, Drawn, agreed, of_loader, recovered
 from noisymean.integrations.opacus.sampler import told as sampling_told
-from noisymean.integrations.opacus.seen import Seen, earlier_of, history_of, noise_of, optimizer_of, see, told
+from noisymean.integrations.opacus.seen import (
+    Seen,
+    clipper_of,
+    earlier_of,
+    history_of,
+    noise_of,
+    optimizer_of,
+    optimizers_of,
+    see,
+    told,
+)
 from noisymean.mechanisms import SGM, Mechanism, Rate, exact_rate
 from noisymean.outward import at_least, at_most
 from noisymean.verdict import Claim, Word, check_order, decide
 
+_IF_ALIKE = (
+    ", if every step was one new batch of this loader and nothing was changed on the way (Accountant() looks at each)"
+)
+_SHARED = "one accountant counts the steps of several optimizers: give each its own engine, or attach Accountant()"
 _AMBIGUOUS = "several batch sizes fit, and leakage is the least of theirs; give batch_size= to be exact"
 
 
@@ -50,6 +73,8 @@ class Inspection:
     taken: int
     spent: Spent
     remedy: str
+    # whether each step was looked at when it was taken
+    watched: bool = True
 
     @property
     def steps(self) -> int:
@@ -81,7 +106,7 @@ class Inspection:
             f"  leakage   {_known(spent.leakage, at_least)}"
             + (f"    on this pair: {spent.pair}" if spent.pair else ""),
             f"  guarantee {_known(spent.guarantee, at_most)}",
-            f"verdict     {self.verdict}",
+            f"verdict     {self.verdict}" + (_IF_ALIKE if self.verdict == "holds" and not self.watched else ""),
             f"remedy      {self.remedy}",
             "it rests on",
             *(f"  {ground}" for ground in spent.grounds),
@@ -99,7 +124,7 @@ def inspect(
     drop_last: bool | None = None,
     sample_rate: Rate | None = None,
     sampling: str | None = None,
-    noise_multiplier: float | None = None,
+    noise_multiplier: float | Sequence[float] | None = None,
     target_epsilon: float | None = None,
     target_delta: float | str | None = None,
     epochs: int | None = None,
@@ -110,8 +135,8 @@ def inspect(
     many records (`dataset_size`, otherwise). If you draw them yourself, say how: `sampling="poisson"`, and `sample_rate` if the
     rate is public. `batch_size` and `drop_last` are those of the loader that make_private was *given*; without them all that
     fit are considered. After make_private_with_epsilon repeat its `target_epsilon`, `target_delta` and `epochs`: the noise then
-    comes from the number of records. Where a noise multiplier only looks as if, `noise_multiplier` says that it is yours. One
-    record may be added or removed: the worse of the two counts. In a script::
+    comes from the number of records. Where a noise multiplier only looks as if, `noise_multiplier` says that it is yours, or
+    that those of a schedule are. One record may be added or removed: the worse of the two counts. In a script::
 
         print(noisymean.integrations.opacus.inspect(optimizer, data_loader=loader))
     """
@@ -121,8 +146,12 @@ def inspect(
             dataset_size = len(engine.dataset)
     else:
         optimizer = engine_or_optimizer
-    drawn = sampling_told(sampling) if data_loader is None else of_loader(data_loader)
-    now, rate = see(optimizer, drawn=drawn), None if sample_rate is None else float(exact_rate(sample_rate))
+    shown = UNKNOWN if data_loader is None else of_loader(data_loader)
+    drawn = agreed(shown, sampling_told(sampling))
+    now, rate = (
+        see(optimizer, drawn=drawn, clips=clipper_of(optimizer)),
+        None if sample_rate is None else float(exact_rate(sample_rate)),
+    )
     hook = told(optimizer)
     if hook is None:
         raise InvalidInput(
@@ -131,6 +160,8 @@ def inspect(
             "an optimizer that make_private returned",
             "it counts the steps",
         )
+    if rate not in (None, hook.sample_rate):
+        raise InvalidInput("sample_rate", str(sample_rate), f"the rate of the data loader, {hook.sample_rate:.9g}")
     stretches: list[Stretch]
     ours = hasattr(hook.accountant, "stretches")
     if ours:
@@ -140,10 +171,12 @@ def inspect(
         noise_multiplier = noise_multiplier or hook.accountant.noise_multiplier
         stretches = [_drawn(one, drawn) for one in hook.accountant.stretches()]
     else:
+        if len(optimizers_of(hook.accountant)) > 1:
+            now = replace(now, fault=_SHARED)
         stretches = _from_history(optimizer, history_of(hook.accountant), hook.sample_rate, now)
     taken = sum(one.steps for one in stretches)
     if not taken:
-        seen = replace(now, drawn=hook.drawn) if drawn is UNKNOWN else now
+        seen = replace(now, drawn=agreed(hook.drawn, drawn), noise_from_records=hook.noise_from_records)
         stretches = [Stretch(noise_of(optimizer), hook.sample_rate, 1, seen)]
     stretches = [promised(one, rate) for one in stretches]
     seen_records = stretches[-1].seen.drawn.records
@@ -151,9 +184,8 @@ def inspect(
         checked_size(dataset_size if dataset_size is not None else seen_records),
         batch_size,
         drop_last,
-        noise_multiplier,
+        constants(noise_multiplier),
         _target(target_epsilon, target_delta, epochs, hook.accountant),
-        hook.accountant.noise_from_records if ours else None,
     )
     found = cases(stretches, facts)
     spent = spent_by(stretches, found, facts, delta)
@@ -170,12 +202,13 @@ def inspect(
         taken=taken,
         spent=spent,
         remedy=_remedy(stretches[-1], mechanisms if known else (), spent.verdict, facts.dataset_size),
+        watched=ours,
     )
 
 
 def _drawn(stretch: Stretch, drawn: Drawn) -> Stretch:
-    """What the accountant has seen by itself counts; what is said now is for what it has not."""
-    return stretch if stretch.seen.drawn is not UNKNOWN else replace(stretch, seen=replace(stretch.seen, drawn=drawn))
+    """What the accountant has seen by itself, unless what is shown or said now speaks against it."""
+    return replace(stretch, seen=replace(stretch.seen, drawn=agreed(stretch.seen.drawn, drawn)))
 
 
 def _from_history(optimizer: Any, history: Any, told_rate: float, now: Seen) -> list[Stretch]:
@@ -189,7 +222,9 @@ def _from_history(optimizer: Any, history: Any, told_rate: float, now: Seen) -> 
                 phases = [(left, now)]
             count, seen = min(phases[0][0], left), phases[0][1]
             phases = [(phases[0][0] - count, seen), *phases[1:]] if phases[0][0] > count else phases[1:]
-            seen = replace(seen, accumulated=round(rate / told_rate))
+            batches = round(rate / told_rate)
+            # batches that are put together have the rate of each of them, together
+            seen = replace(seen, accumulated=batches if rate == told_rate * batches else 0)
             stretches.append(Stretch(noise_of(optimizer, sigma), rate, count, seen))
             left -= count
     return stretches
@@ -281,7 +316,7 @@ _guaranteed = lru_cache(maxsize=64)(run.guaranteed_epsilon)
 
 
 def _remedy(last: Stretch, mechanisms: Sequence[Mechanism], verdict: str, size: int) -> str:
-    public, rate = last.seen.public, as_written(last.sample_rate)
+    public, rate = last.seen.public, f"1/{recovered(round(last.seen.accumulated / last.sample_rate) or 1)}"
     constant = bool(mechanisms) and all(isinstance(one, SGM) for one in mechanisms)
     if constant and public.sample_rate is not None:
         return "none needed: neither the denominator nor the rate depends on the data"
@@ -289,7 +324,7 @@ def _remedy(last: Stretch, mechanisms: Sequence[Mechanism], verdict: str, size: 
     if public.sample_rate is None:
         steps.append(f"make_private on poisson_loader(dataset, sample_rate='{rate}')")
     denominator = last.seen.denominator or max(round(size * last.sample_rate), 1)
-    steps.append(f"fix(optimizer, denominator={denominator:g}, sample_rate='{rate}')")
+    steps.append(f"fix(optimizer, denominator={denominator:.15g}, sample_rate='{rate}')")
     at_this_size = "none at this number of records; for every other: " if verdict == "holds" else ""
     return at_this_size + ", then ".join(steps)
 

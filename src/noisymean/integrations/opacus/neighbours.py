@@ -40,12 +40,20 @@ class Unknown(Exception):
 @final
 @dataclass(frozen=True)
 class Target:
-    """What make_private_with_epsilon was told, and with whose accountant it calibrated."""
+    """What make_private_with_epsilon was told, and with whose accountant it calibrated. A `delta` that is written as text is a
+    constant, or 1/N; of a number that is 1/N here nobody knows."""
 
     epsilon: float
     delta: float | str
     epochs: int
     accountant: str
+
+    def deltas(self, size: int) -> tuple[float | str, ...]:
+        """What delta may have been, on `size` records."""
+        if self.delta == "1/N":
+            return ("1/N",)
+        value = float(self.delta)
+        return (value, "1/N") if not isinstance(self.delta, str) and value == 1.0 / size else (value,)
 
 
 @final
@@ -53,22 +61,28 @@ class Target:
 class Facts:
     """What is known of a run beside its steps; None where nobody said.
 
-    `noise` is a noise multiplier that was chosen without looking at the data, `target` what it was calibrated to otherwise;
-    `noise_from_records`: whether it was seen to be computed from the number of records, or from public constants.
+    `noise` are noise multipliers that were chosen without looking at the data, `target` what they were calibrated to otherwise.
     """
 
     dataset_size: int
     batch_size: int | None = None
     drop_last: bool | None = None
-    noise: float | None = None
+    noise: tuple[float, ...] = ()
     target: Target | None = None
-    noise_from_records: bool | None = None
 
-    def noise_is_known(self, sigma: float) -> bool:
+    def noise_is_known(self, stretch: Stretch) -> bool:
         """Whether it is known where the noise comes from."""
-        if self.target is not None or self.noise == sigma:
+        sigma, from_records = stretch.noise_multiplier, stretch.seen.noise_from_records
+        if self.target is not None or sigma in self.noise:
             return True
-        return not may_be_calibrated(sigma) if self.noise_from_records is None else not self.noise_from_records
+        return not may_be_calibrated(sigma) if from_records is None else not from_records
+
+
+def constants(noise: float | Sequence[float] | None) -> tuple[float, ...]:
+    """One noise multiplier, or those of a schedule."""
+    if noise is None:
+        return ()
+    return (float(noise),) if isinstance(noise, int | float) else tuple(float(one) for one in noise)
 
 
 class Loaded(NamedTuple):
@@ -111,27 +125,39 @@ class Case:
 
 def cases(stretches: Sequence[Stretch], facts: Facts) -> list[Case]:
     """Every pair that the training set belongs to, under every data loader that it may have had."""
-    loaded = [
-        one
-        for one in stretches
-        if one.seen.public.sample_rate is None and one.seen.accumulated == 1 and one.seen.drawn.poisson
-    ]
-    moving = sorted({one.sample_rate for one in loaded})
-    choices = [loaders(facts, rate) for rate in moving]
+    moving = list(dict.fromkeys(_rates(one) for one in stretches if _from_loader(one)))
+    choices = [loaders(facts, *rates) for rates in moving]
     if len(list(product(*choices))) > _MOST_CASES:
         raise InvalidInput("batch_size", None, f"given for a run with {len(moving)} sampling rates")
     found = dict[Case, None]()
     for smaller in (facts.dataset_size, facts.dataset_size - 1):
-        for chosen in product(*choices) if smaller >= 1 else ():
+        for chosen in product(*choices):
             found[_case(stretches, facts, smaller, dict(zip(moving, chosen, strict=True)))] = None
     return list(found)
 
 
-def _case(stretches: Sequence[Stretch], facts: Facts, smaller: int, chosen: dict[float, Loaded]) -> Case:
+def _rates(stretch: Stretch) -> tuple[float, float | None]:
+    """What the accountant was told, and what the sampler has if it was seen."""
+    return stretch.sample_rate, stretch.seen.drawn.rate
+
+
+def _from_loader(stretch: Stretch) -> bool:
+    """Whether the rate came from the length of an ordinary data loader, as far as anyone knows."""
+    seen = stretch.seen
+    usual = seen.accumulated == 1 and bool(seen.drawn.poisson) and not seen.fault
+    return usual and seen.public.sample_rate is None and _is_recovered(seen.drawn.rate, stretch.sample_rate)
+
+
+def _is_recovered(sampled: float | None, told: float) -> bool:
+    """Whether the sampler's rate is 1/L, and the accountant's what Opacus makes of it."""
+    return sampled is None or (1 / round(1 / sampled) == sampled and 1 / int(1 / sampled) == told)
+
+
+def _case(
+    stretches: Sequence[Stretch], facts: Facts, smaller: int, chosen: dict[tuple[float, float | None], Loaded]
+) -> Case:
     try:
-        segments = tuple(
-            (mechanism_of(one, facts, smaller, chosen.get(one.sample_rate)), one.steps) for one in stretches
-        )
+        segments = tuple((mechanism_of(one, facts, smaller, chosen.get(_rates(one))), one.steps) for one in stretches)
     except Unknown as reason:
         return Case(smaller, None, str(reason))
     return Case(smaller, segments)
@@ -142,23 +168,56 @@ def mechanism_of(stretch: Stretch, facts: Facts, smaller: int, loaded: Loaded | 
     seen, sigma = stretch.seen, stretch.noise_multiplier
     if not stretch.noisy:
         raise Unknown("no noise was added, so nothing is private: give make_private a noise_multiplier above 0")
+    if seen.fault:
+        raise Unknown(seen.fault)
     if seen.accumulated > 1:
         raise Unknown(f"{seen.accumulated} batches were drawn for one step: a record may be in several of them")
+    if seen.accumulated < 1:
+        raise Unknown(f"steps at the rate {stretch.sample_rate:.6g} are of another data loader than the optimizer's")
     if seen.divides_count:
         raise Unknown("adaptive clipping divides its noisy count by the size of the batch")
     _need_poisson(seen.drawn, facts, stretch.sample_rate)
-    if not seen.announced and not facts.noise_is_known(sigma):
+    if not seen.announced and not facts.noise_is_known(stretch):
         raise Unknown(
             f"the noise multiplier {sigma:g} may have been calibrated to an epsilon, and so to the number of records: give"
             f" target_epsilon, target_delta and epochs, or noise_multiplier={sigma!r} if it is a number of yours"
         )
     constant = seen.denominator is None or seen.public.denominator is not None
-    if loaded is None or (loaded.batch_size > smaller and not loaded.drop_last):
+    if seen.public.sample_rate is not None:
+        return _at_public_rate(stretch, facts, smaller, constant=constant)
+    if loaded is None:
+        raise Unknown(f"the rate {seen.drawn.rate:.6g} of the sampler is not 1/L, and nobody knows what it comes from")
+    if smaller == 0:
+        raise Unknown("without its one record there is nothing to load")
+    if loaded.batch_size > smaller and not loaded.drop_last:
         # one batch is all of the records, with one more as well
         return _at_public_rate(stretch, facts, smaller, constant=constant)
     if loaded.drop_last and loaded.batch_size > smaller:
         raise Unknown(f"a loader that drops its last batch has none of {loaded.batch_size} on {smaller} records")
-    target = facts.target
+    found = [
+        _loaded(stretch, facts, smaller, loaded, delta, constant=constant)
+        for delta in (facts.target.deltas(facts.dataset_size) if facts.target is not None else (None,))
+    ]
+    if len({one.noises for one in found}) > 1:
+        raise Unknown(_one_over_n(facts))
+    loader = found[0]
+    if not constant:
+        return loader
+    if loader.rate_moves:
+        (before, _), (after, _) = loader.runs
+        raise Unknown(f"the sampling rate is {before:.6g} on {smaller} records and {after:.6g} on {smaller + 1}")
+    if loader.noise_moves:
+        before, after = loader.noises
+        raise Unknown(f"the noise multiplier is {before:.6g} on {smaller} records and {after:.6g} on {smaller + 1}")
+    # the sampler's rate: the accountant's is never smaller
+    return SGM(sample_rate=loader.rate, noise_multiplier=sigma)
+
+
+def _loaded(
+    stretch: Stretch, facts: Facts, smaller: int, loaded: Loaded, delta: float | str | None, *, constant: bool
+) -> OpacusLoader:
+    """What make_private does with this data loader, complaining unless it is what was seen."""
+    seen, sigma, target = stretch.seen, stretch.noise_multiplier, facts.target
     loader = OpacusLoader(
         dataset_size=smaller,
         batch_size=loaded.batch_size,
@@ -170,7 +229,7 @@ def mechanism_of(stretch: Stretch, facts: Facts, smaller: int, loaded: Loaded | 
             if target is None
             else {
                 "target_epsilon": target.epsilon,
-                "target_delta": target.delta,
+                "target_delta": delta,
                 "epochs": target.epochs,
                 "accountant": target.accountant,
             }
@@ -180,19 +239,7 @@ def mechanism_of(stretch: Stretch, facts: Facts, smaller: int, loaded: Loaded | 
         raise _other_noise(loader.noise(facts.dataset_size), sigma)
     if not constant and loader.run(facts.dataset_size).expected_batch_size != seen.denominator:
         raise Unknown(_strange(seen, facts.dataset_size, stretch.sample_rate))
-    if not constant:
-        return loader
-    if loader.rate_moves:
-        (before, _), (after, _) = loader.runs
-        raise Unknown(f"the sampling rate is {before:.6g} on {smaller} records and {after:.6g} on {smaller + 1}")
-    if loader.noise_moves:
-        raise Unknown(
-            f"the noise multiplier is {{:.6g}} on {smaller} records and {{:.6g}} on {smaller + 1}".format(
-                *loader.noises
-            )
-        )
-    # the sampler's rate: the accountant's is never smaller
-    return SGM(sample_rate=loader.rate, noise_multiplier=sigma)
+    return loader
 
 
 def _need_poisson(drawn: Drawn, facts: Facts, rate: float) -> None:
@@ -206,7 +253,7 @@ def _need_poisson(drawn: Drawn, facts: Facts, rate: float) -> None:
         raise InvalidInput(
             "dataset_size", facts.dataset_size, f"the records of the data loader, {drawn.records:,}", "leave it out"
         )
-    if drawn.rate is not None and 1 / int(1 / drawn.rate) != rate:
+    if drawn.rate is not None and (drawn.rate if drawn.public_rate else 1 / int(1 / drawn.rate)) != rate:
         raise Unknown(f"the data loader samples at the rate {drawn.rate:.6g}, the accountant was told {rate:.6g}")
 
 
@@ -226,6 +273,8 @@ def _at_public_rate(stretch: Stretch, facts: Facts, smaller: int, *, constant: b
         # at a public rate the noise is public too, unless delta comes from N
         if facts.target.delta == "1/N":
             raise Unknown("the noise was calibrated to delta = 1/N, and so to the number of records")
+        if "1/N" in facts.target.deltas(dataset_size):
+            raise Unknown(_one_over_n(facts))
         expected = noise_multiplier(
             facts.target.epsilon,
             float(facts.target.delta),
@@ -238,11 +287,26 @@ def _at_public_rate(stretch: Stretch, facts: Facts, smaller: int, *, constant: b
     if constant:
         return SGM(sample_rate=rate, noise_multiplier=sigma)
     floor = FEASGM(dataset_size=smaller, dimension=_dimension(seen), sample_rate=rate, noise_multiplier=sigma)
-    if (dataset_size * rate) // 1 == seen.denominator:
-        return floor
+    if int(dataset_size * stretch.sample_rate) == seen.denominator:
+        # what Opacus makes of a product in floating point may be one less than its floor
+        made = int(smaller * stretch.sample_rate), int((smaller + 1) * stretch.sample_rate)
+        if made == floor.floors and made[0] > 0:
+            return floor
+        if made[0] == made[1] > 0:
+            return SGM(sample_rate=rate, noise_multiplier=sigma)
+        raise Unknown(f"Opacus divides by {made[0]} on {smaller} records and by {made[1]} on {smaller + 1}")
     if seen.denominator is not None and abs(float(dataset_size * rate) - seen.denominator) <= 1e-9 * seen.denominator:
         return EASGM(dataset_size=smaller, dimension=_dimension(seen), sample_rate=rate, noise_multiplier=sigma)
     raise Unknown(_strange(seen, dataset_size, stretch.sample_rate))
+
+
+def _one_over_n(facts: Facts) -> str:
+    assert facts.target is not None
+    delta = float(facts.target.delta)
+    return (
+        f"target_delta={delta:g} is 1 over the number of records: if it was computed so, the noise depends on them, write"
+        f" target_delta='1/N'; if it is a constant, write it as text, target_delta='{delta:g}'"
+    )
 
 
 def as_written(rate: float) -> Fraction:
@@ -255,9 +319,9 @@ def as_written(rate: float) -> Fraction:
     return Fraction(1, whole) if 1 / whole == rate else exact_rate(rate)
 
 
-def loaders(facts: Facts, rate: float) -> list[Loaded]:
-    """Data loaders for which Opacus tells its accountant this rate; one of each behaviour is enough."""
-    found = list(dict.fromkeys(_possible(facts, rate)))
+def loaders(facts: Facts, rate: float, sampled: float | None = None) -> list[Loaded]:
+    """Data loaders for which Opacus tells its accountant this rate, and its sampler `sampled`: one of each behaviour."""
+    found = list(dict.fromkeys(_possible(facts, rate, sampled)))
     if not found:
         asked = "batch_size" if facts.batch_size is not None else "dataset_size"
         raise InvalidInput(
@@ -269,11 +333,13 @@ def loaders(facts: Facts, rate: float) -> list[Loaded]:
     return found
 
 
-def _possible(facts: Facts, rate: float) -> Iterator[Loaded]:
+def _possible(facts: Facts, rate: float, sampled: float | None) -> Iterator[Loaded]:
     size, steps = facts.dataset_size, round(1 / rate)
     for drop_last in (False, True) if facts.drop_last is None else (facts.drop_last,):
         for length in (steps, steps + 1):
             # int(1/(1/L)) is L - 1 for some L
+            if sampled not in (None, 1 / length):
+                continue
             if drop_last:
                 low, high = size // (length + 1) + 1, size // length
             else:

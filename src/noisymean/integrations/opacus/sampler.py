@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from collections import Counter, deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, final
 
+from opacus.utils.batch_memory_manager import BatchSplittingSampler
 from opacus.utils.uniform_sampler import DistributedUniformWithReplacementSampler, UniformWithReplacementSampler
 from scipy.stats import binom
 from torch.utils.data import DataLoader
@@ -22,6 +23,7 @@ from noisymean.grounds import Known
 
 # Batches whose sizes Poisson sampling would show once in so many runs are not taken for its own.
 _NEVER = math.log(1e-9)
+_AGAIN, _MOST_IN_A_ROW = -math.log(1e-30), 64
 _TO_TELL = "pass data_loader= the one that make_private returned, or sampling='poisson' if you draw batches so yourself"
 
 
@@ -48,6 +50,8 @@ class Drawn:
 
 
 UNKNOWN = Drawn(None, Known.ASSUMED, f"nobody has seen the data loader: {_TO_TELL}")
+# For a calibration, which asks what a run would cost before there is one.
+PLANNED = Drawn(True, Known.ASSUMED, "no batch has been drawn yet")
 
 
 @final
@@ -57,11 +61,25 @@ class PublicRate:
 
     rate: float
     inner: Callable[[int], None] | None = None
+    # of which records, and put together how: another loader that took over this function alone is not the one that was marked
+    dataset: Any = field(default=None, compare=False, repr=False)
+    collate: Any = field(default=None, compare=False, repr=False)
 
     def __call__(self, worker: int) -> None:
         """What a worker of the loader runs first."""
         if self.inner is not None:
             self.inner(worker)
+
+    def is_of(self, loader: Any, rate: float) -> bool:
+        """Whether `loader` is the marked one, or the one that make_private made of it."""
+        collate = loader.collate_fn
+        while collate is not None and collate is not self.collate:
+            collate = _wrapped(collate)
+        return self.rate == rate and loader.dataset is self.dataset and collate is not None
+
+    def __getstate__(self) -> dict[str, Any]:
+        # a worker in another process has no use for the records a second time
+        return {"rate": self.rate, "inner": self.inner}
 
 
 def told(sampling: str | None) -> Drawn:
@@ -74,30 +92,159 @@ def told(sampling: str | None) -> Drawn:
     return Drawn(sampling == "poisson", Known.TOLD, f"sampling='{sampling}'")
 
 
+def agreed(first: Drawn, second: Drawn) -> Drawn:
+    """One of two accounts of the same batches: whoever says that they were not drawn so is believed."""
+    if second is UNKNOWN or first == second:
+        return first
+    if first is UNKNOWN:
+        return second
+    for one, other in ((first, second), (second, first)):
+        if not one.poisson:
+            return one if one.records is not None else replace(one, records=other.records)
+    if first.rate is None or second.rate is None:
+        return first if second.rate is None else second
+    if (first.rate, first.records) == (second.rate, second.records):
+        return first if second.public_rate else second
+    return Drawn(
+        None,
+        Known.ASSUMED,
+        f"make_private made a data loader of {first.records:,} records at the rate {first.rate:.6g}, the one that is shown has"
+        f" {second.records:,} at {second.rate:.6g}",
+    )
+
+
 def of_loader(loader: Any) -> Drawn:
     """What the loader does: it is Poisson sampling only if its batch sampler is one of Opacus' own."""
     if not isinstance(loader, DataLoader):
         raise InvalidInput("data_loader", type(loader).__name__, "a DataLoader", "pass what make_private returned")
-    sampler: Any = loader.batch_sampler
-    # BatchMemoryManager cuts batches that are drawn as before
-    while type(sampler).__name__ == "BatchSplittingSampler":
-        sampler = sampler.sampler
-    # a subclass may do anything
-    if type(sampler) is UniformWithReplacementSampler:
-        rate, records = float(sampler.sample_rate), int(sampler.num_samples)
-    elif type(sampler) is DistributedUniformWithReplacementSampler:
-        rate, records = float(sampler.sample_rate), int(sampler.total_size)
-    else:
+    sampler, records = poisson_sampler(loader), _length(loader.dataset)
+    if sampler is None:
         drawn_by = type(getattr(loader, "sampler", None)).__name__
         how = f"batches of a {type(loader).__name__} drawn by its {drawn_by}"
-        return Drawn(False, Known.SEEN, how, None, _length(loader.dataset))
+        return Drawn(False, Known.SEEN, how, None, records)
+    if type(loader).__iter__ is not DataLoader.__iter__:
+        how = f"a {type(loader).__name__}, which hands out batches in a way of its own"
+        return Drawn(False, Known.SEEN, how, None, records)
+    distributed = isinstance(sampler, DistributedUniformWithReplacementSampler)
+    rate, drawn_from = float(sampler.sample_rate), int(sampler.total_size if distributed else sampler.num_samples)
+    if drawn_from != records:
+        how = f"a sampler of {drawn_from:,} records, and a dataset of {records or 0:,}"
+        return Drawn(False, Known.SEEN, how, None, records)
     if _makes_up_records(loader.collate_fn):
         return Drawn(
             False, Known.SEEN, "rand_on_empty: an empty batch is replaced by a record that is made up", rate, records
         )
     mark = loader.worker_init_fn
-    public = isinstance(mark, PublicRate) and mark.rate == rate
-    return Drawn(True, Known.SEEN, f"{type(sampler).__name__} of the data loader", rate, records, public)
+    public = isinstance(mark, PublicRate) and mark.is_of(loader, rate)
+    kind = DistributedUniformWithReplacementSampler if distributed else UniformWithReplacementSampler
+    return Drawn(True, Known.SEEN, f"{kind.__name__} of the data loader", rate, records, public)
+
+
+def poisson_sampler(loader: Any) -> Any:
+    """The sampler of a loader that draws by Poisson sampling; None if it does not."""
+    sampler: Any = loader.batch_sampler
+    # BatchMemoryManager cuts batches that are drawn as before
+    while type(sampler) is BatchSplittingSampler:
+        sampler = sampler.sampler
+    # a subclass may do anything
+    return sampler if type(sampler) in (*COUNTED, *COUNTED.values()) else None
+
+
+@final
+class Batches:
+    """The batches that a loader has drawn and no step has used so far. `before` are those of the accountant, of any loader."""
+
+    def __init__(self, before: dict[int, None], records: int, rate: float, *, in_order: bool) -> None:
+        self.left = 0
+        self.cut = 0
+        self.sizes = Counter[int]()
+        self._in_order = in_order
+        self._before = before
+        self._again = False
+        # two batches are the same with probability (q^2 + (1-q)^2)^N: so many in a row are, once in 10^30 pairs
+        same = -records * math.log(rate * rate + (1.0 - rate) * (1.0 - rate))
+        needed = _AGAIN / same if same > 0.0 else math.inf
+        self._last = deque[int](maxlen=math.ceil(needed) if needed <= _MOST_IN_A_ROW else 0)
+
+    def add(self, batch: Sequence[int], *, cut: bool) -> None:
+        """One more; `cut` into parts for one step."""
+        self.left += 1
+        self.cut += cut
+        self.sizes[len(batch)] += 1
+        self._last.append(hash(tuple(int(one) for one in batch)))
+        if self._last.maxlen and len(self._last) == self._last.maxlen:
+            key = hash(tuple(self._last))
+            self._again |= key in self._before
+            self._before[key] = None
+
+    def take(self, size: int | None, *, cut: bool) -> str:
+        """One less, for a step on `size` records; why it cannot be one of these, or nothing."""
+        if self._again:
+            return "the data loader drew the same batches again: its random numbers were started again"
+        if not self.left:
+            return "a step was taken on a batch that the data loader of make_private did not draw, or on one for the second time"
+        self.left -= 1
+        if cut:
+            self.cut -= 1
+            return "" if self.cut >= 0 else "several batches were put together for one step, by signal_skip_step"
+        if size is None:
+            self._in_order = False
+            return ""
+        self.sizes[size] -= 1
+        if self.sizes[size] < 0:
+            return f"a step was taken on {size} records, and the data loader of make_private drew no such batch"
+        if self._in_order and self.sizes[0]:
+            return "an empty batch was left out: that no step was taken on it tells what was in it"
+        return ""
+
+
+class _Counted(UniformWithReplacementSampler):  # type: ignore[misc]
+    batches: Batches
+
+    def __iter__(self) -> Any:
+        for batch in super().__iter__():
+            self.batches.add(batch, cut=_is_cut(inspect.currentframe()))
+            yield batch
+
+
+class _CountedDistributed(DistributedUniformWithReplacementSampler):  # type: ignore[misc]
+    batches: Batches
+
+    def __iter__(self) -> Any:
+        for batch in super().__iter__():
+            self.batches.add(batch, cut=_is_cut(inspect.currentframe()))
+            yield batch
+
+
+COUNTED: dict[type, type] = {
+    UniformWithReplacementSampler: _Counted,
+    DistributedUniformWithReplacementSampler: _CountedDistributed,
+}
+
+
+def _is_cut(frame: Any) -> bool:
+    return frame is not None and frame.f_back.f_code is BatchSplittingSampler.__iter__.__code__
+
+
+def counted(loader: Any, before: dict[int, None]) -> Batches | None:
+    """The batches that `loader` draws from now on; None where it does not draw by Poisson sampling."""
+    sampler = poisson_sampler(loader)
+    if sampler is None:
+        return None
+    if type(sampler) in COUNTED:
+        # a loader's sampler cannot be replaced once it is made, and its law is not touched
+        sampler.__class__ = COUNTED[type(sampler)]
+        # workers draw ahead of the steps
+        sampler.batches = Batches(
+            before, int(sampler.num_samples), float(sampler.sample_rate), in_order=not loader.num_workers
+        )
+    found: Batches = sampler.batches
+    return found
+
+
+def recovered(length: int) -> int:
+    """The first L from `length` on with int(1/(1/L)) = L in floating point, so that make_private finds the rate again."""
+    return length if int(1 / (1 / length)) == length else recovered(length + 1)
 
 
 def _length(dataset: Any) -> int | None:
@@ -105,6 +252,15 @@ def _length(dataset: Any) -> int | None:
         return len(dataset)
     except TypeError:
         return None
+
+
+def _wrapped(collate: Any) -> Any:
+    """What Opacus has wrapped so that empty batches can be put together: an attribute, a keyword, or a variable of a closure."""
+    if hasattr(collate, "wrapped_collator_fn"):
+        return collate.wrapped_collator_fn
+    if hasattr(collate, "keywords"):
+        return collate.keywords.get("collate_fn")
+    return inspect.getclosurevars(collate).nonlocals.get("collate_fn") if inspect.isfunction(collate) else None
 
 
 def _makes_up_records(collate: Any) -> bool:
@@ -120,7 +276,8 @@ def contradiction(sizes: Counter[int], records: int, rate: float) -> str | None:
     """Why batches of these sizes were not drawn by Poisson sampling; None where they may have been.
 
     Any size comes with probability p at most, so that some size comes m times in k batches with less than (N+1) C(k, m) p^m.
-    An empty batch may show no size: p is that of a batch with something in it.
+    An empty batch may show no size: p is that of a batch with something in it. All records of k batches together are a draw
+    from kN; with the empty ones left out there may have been more batches, so that only too many of them are told.
     """
     count = sum(sizes.values())
     if not count or rate >= 1.0:
@@ -128,6 +285,11 @@ def contradiction(sizes: Counter[int], records: int, rate: float) -> str | None:
     size, most = sizes.most_common(1)[0]
     likely = float(binom.logpmf(math.floor((records + 1) * rate), records, rate) - binom.logsf(0, records, rate))
     ways = math.lgamma(count + 1) - math.lgamma(most + 1) - math.lgamma(count - most + 1)
-    if math.log(records + 1) + ways + most * likely > _NEVER:
-        return None
-    return f"{most} of {count} batches had {size} records each: not Poisson sampling, whatever the data loader was"
+    if math.log(records + 1) + ways + most * likely <= _NEVER:
+        return f"{most} of {count} batches had {size} records each: not Poisson sampling, whatever the data loader was"
+    together = sum(size * times for size, times in sizes.items())
+    if float(binom.logsf(together - 1, count * records, rate)) - count * float(binom.logsf(0, records, rate)) <= _NEVER:
+        return (
+            f"{count} batches had {together} records together: more than Poisson sampling at the rate {rate:.6g} draws"
+        )
+    return None

@@ -7,17 +7,27 @@ from __future__ import annotations
 
 import gc
 import inspect
-from collections.abc import Iterable
+import math
 from dataclasses import asdict, dataclass, field, fields, replace
 from types import FrameType
 from typing import Any, final
 
 import opacus
+from opacus import PrivacyEngine
 from opacus.optimizers import DPOptimizer
 
 from noisymean.errors import InvalidInput
 from noisymean.integrations.opacus.sampler import UNKNOWN, Drawn
 
+try:
+    from opacus.utils import fast_gradient_clipping_utils as _ghost
+except ImportError:
+    # releases before 1.5 have no ghost clipping
+    _ghost = None
+
+GHOST = "with ghost clipping the loss has to be the criterion that make_private returned"
+# What an optimizer does with gradients; `step` itself is wrapped by the schedulers of torch.
+_ITS_OWN = ("pre_step", "clip_and_accumulate", "accumulate", "add_noise", "scale_grad", "zero_grad")
 # Where `fix` leaves its promise on the optimizer.
 PROMISE = "noisymean_public"
 # And what the steps before it were like, for accountants that do not look.
@@ -49,6 +59,10 @@ class Seen:
     public: Public = Public()
     drawn: Drawn = UNKNOWN
     announced: bool = False
+    # where the noise comes from: the number of records, public constants, or nobody knows
+    noise_from_records: bool | None = None
+    # why this step is not the one that is analysed; empty if nothing speaks against it
+    fault: str = ""
 
     def plain(self) -> dict[str, Any]:
         """For a checkpoint: numbers and text only."""
@@ -74,15 +88,22 @@ class Told:
     accountant: Any
     sample_rate: float
     drawn: Drawn = UNKNOWN
+    noise_from_records: bool | None = None
 
 
-def see(optimizer: Any, *, accumulated: int = 1, drawn: Drawn = UNKNOWN) -> Seen:
-    """What `optimizer` divides by now, how many numbers it releases, and of which batches, if that is known."""
+def see(optimizer: Any, *, accumulated: int = 1, drawn: Drawn = UNKNOWN, clips: Any = None) -> Seen:
+    """What `optimizer` divides by now, how many numbers it releases, and of which batches, if that is known.
+
+    `clips` is the module that clips in its place (ghost clipping); None if it does so itself.
+    """
     need_optimizer(optimizer)
     public: Public = getattr(optimizer, PROMISE, Public())
     denominator = None
     if optimizer.loss_reduction == "mean":
         denominator = float(optimizer.expected_batch_size) * workers(optimizer)
+        if abs(denominator - round(denominator)) <= 1e-12 * denominator:
+            # a share of a whole number, put together again
+            denominator = float(round(denominator))
         if public.denominator is not None and public.denominator != denominator:
             # somebody has changed it since: the promise is void
             public = replace(public, denominator=None)
@@ -94,12 +115,39 @@ def see(optimizer: Any, *, accumulated: int = 1, drawn: Drawn = UNKNOWN) -> Seen
         divides_count=is_adaptive(optimizer) and public.denominator is None,
         public=public,
         drawn=drawn,
+        fault=_changed(optimizer) or _clipped_otherwise(optimizer, clips),
     )
+
+
+def _changed(optimizer: Any) -> str:
+    """Why this is not an optimizer of Opacus', whatever it inherits."""
+    if not type(optimizer).__module__.startswith("opacus."):
+        return f"a {type(optimizer).__name__} of your own: nobody knows what it does with gradients and noise"
+    replaced = [name for name in _ITS_OWN if name in vars(optimizer)]
+    return f"{replaced[0]} of the optimizer was replaced by another function" if replaced else ""
+
+
+def _clipped_otherwise(optimizer: Any, clips: Any) -> str:
+    """Why the noise is not scaled by what gradients are clipped to: they are two numbers, and schedulers move one of them."""
+    if hasattr(optimizer, "_adjusted_noise_multiplier") or (clips is not None and is_adaptive(clips)):
+        return (
+            "adaptive ghost clipping releases a count with noise of |B|/20 records, which no noise multiplier pays for"
+        )
+    if clips is None and "FastGradientClipping" in type(optimizer).__name__:
+        return f"nothing clips: {GHOST}"
+    bound = float(optimizer.max_grad_norm)
+    if hasattr(optimizer, "max_grad_norms"):
+        clipped = math.hypot(*(float(one) for one in optimizer.max_grad_norms))
+    else:
+        clipped = float(getattr(clips, "max_grad_norm", bound))
+    if abs(clipped - bound) <= 1e-6 * bound:
+        return ""
+    return f"gradients are clipped to {clipped:g}, and the noise is for {bound:g}: max_grad_norm of the optimizer was changed"
 
 
 def batch_of(optimizer: Any) -> int | None:
     """Records in the batch of this step; None where the optimizer does not show them, or not all of them."""
-    if optimizer._is_last_step_skipped or optimizer.accumulated_iterations != 1:
+    if optimizer._is_last_step_skipped or optimizer.accumulated_iterations != 1 or workers(optimizer) > 1:
         return None
     shown: Any = getattr(optimizer.params[0], "grad_sample", None)
     shown = shown[0] if isinstance(shown, list) and len(shown) == 1 else shown
@@ -107,21 +155,35 @@ def batch_of(optimizer: Any) -> int | None:
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Made:
-    """What make_private was doing when it asked for a hook: its data loader, and whether it was told an epsilon."""
+    """What make_private was doing when it asked for a hook: its data loader, optimizer and module, and the delta that the noise
+    was calibrated to."""
 
     loader: Any = None
+    optimizer: Any = None
+    module: Any = None
     calibrated: bool = False
+    target_delta: Any = None
 
 
 def made_by(frame: FrameType | None) -> Made:
     """From the frame that asks for a hook: nothing else is told which loader it made."""
-    if frame is None or frame.f_code.co_name != "make_private" or "data_loader" not in frame.f_locals:
+    if frame is None or frame.f_code is not PrivacyEngine.make_private.__code__:
+        # somebody else's function, whose variables may mean anything
         return Made()
-    outer = frame.f_back
-    calibrated = outer is not None and outer.f_code.co_name == "make_private_with_epsilon"
-    return Made(frame.f_locals["data_loader"], calibrated)
+    seen = frame.f_locals
+    outer: FrameType | None = frame
+    # an engine of the user's may come in between
+    while outer is not None and outer.f_code.co_name != "make_private_with_epsilon":
+        outer = outer.f_back
+    return Made(
+        seen.get("data_loader"),
+        seen.get("optimizer"),
+        seen.get("module"),
+        outer is not None,
+        None if outer is None else outer.f_locals.get("target_delta"),
+    )
 
 
 def noise_of(optimizer: Any, recorded: float | None = None) -> float:
@@ -172,11 +234,14 @@ def need_optimizer(optimizer: Any) -> None:
         )
 
 
+def optimizers_of(accountant: Any) -> list[Any]:
+    """The optimizers whose steps `accountant` counts: nobody else keeps a list of them."""
+    return [one for one in _instances(DPOptimizer) if (at := told(one)) is not None and at.accountant is accountant]
+
+
 def optimizer_of(accountant: Any) -> Any:
     """The optimizer whose steps `accountant` counts: an engine keeps no reference to it."""
-    found = [
-        one for one in _optimizers(gc.get_objects()) if (at := told(one)) is not None and at.accountant is accountant
-    ]
+    found = optimizers_of(accountant)
     if len(found) != 1:
         how_many = "no optimizer" if not found else f"{len(found)} optimizers"
         raise InvalidInput(
@@ -185,9 +250,18 @@ def optimizer_of(accountant: Any) -> Any:
     return found[0]
 
 
-def _optimizers(objects: Iterable[object]) -> list[Any]:
+def clipper_of(optimizer: Any) -> Any:
+    """What clips in the optimizer's place: the loss of ghost clipping keeps both; None if the optimizer clips."""
+    if _ghost is None:
+        return None
+    losses = [one for one in _instances(_ghost.DPLossFastGradientClipping) if one.optimizer is optimizer]
+    # the adaptive one says so
+    return next((one if is_adaptive(one) else one.module for one in losses), None)
+
+
+def _instances(kind: type) -> list[Any]:
     # type() and not isinstance, which asks lazy objects for their __class__ and so wakes them
-    return [one for one in objects if issubclass(type(one), DPOptimizer)]
+    return [one for one in gc.get_objects() if issubclass(type(one), kind)]
 
 
 def workers(optimizer: Any) -> int:
@@ -197,7 +271,7 @@ def workers(optimizer: Any) -> int:
 
 def is_adaptive(optimizer: Any) -> bool:
     """Whether a noisy count of unclipped gradients is released as well, over |B|."""
-    return hasattr(optimizer, "unclipped_num_std")
+    return hasattr(optimizer, "unclipped_num_std") or hasattr(optimizer, "target_unclipped_quantile")
 
 
 def _version() -> tuple[int, ...]:

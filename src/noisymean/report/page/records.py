@@ -116,6 +116,9 @@ def account_record(node: Node) -> AccountRecord:
     loader = mechanism == "opacus-loader"
     if loader and batch.missing:
         batch.refuse("given for opacus-loader", "write the file again with this version")
+    for name in ("drop_last", "target_epsilon"):
+        if not (other := settings.get(name)).missing:
+            other.refuse("left out: a page describes loaders that keep their last batch, and noise that is given")
     size, dimension = settings["dataset_size"], settings["dimension"]
     pair = node.get("asked_pair")
     return AccountRecord(
