@@ -12,13 +12,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from enum import StrEnum
+from enum import Enum
 from typing import final
 
 from noisymean.verdict import Word
 
 
-class Known(StrEnum):
+class _Name(str, Enum):
+    """A name that is written as its value, in every version of Python."""
+
+    def __str__(self) -> str:
+        return str(self.value)
+
+    def __format__(self, spec: str) -> str:
+        return format(str(self.value), spec)
+
+
+class Known(_Name):
     """How a statement is known."""
 
     SEEN = "seen"
@@ -26,7 +36,7 @@ class Known(StrEnum):
     ASSUMED = "assumed"
 
 
-class About(StrEnum):
+class About(_Name):
     """What the statement is about, in the order in which they are shown."""
 
     SAMPLER = "sampler"
@@ -50,6 +60,10 @@ class Ground:
 
     def __str__(self) -> str:
         return f"{self.about}: {self.value} ({self.known}: {self.how})"
+
+    def plain(self) -> dict[str, str]:
+        """For JSON."""
+        return {"about": self.about.value, "value": self.value, "known": self.known.value, "how": self.how}
 
 
 def assumptions(grounds: Iterable[Ground]) -> tuple[Ground, ...]:

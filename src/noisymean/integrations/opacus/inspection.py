@@ -12,7 +12,17 @@ from noisymean.errors import InvalidInput, Undefined, check_number
 from noisymean.grounds import Ground, resting_on
 from noisymean.integrations import segments as run
 from noisymean.integrations.opacus.grounds import grounds_of
-from noisymean.integrations.opacus.neighbours import Case, Facts, Stretch, Target, as_written, cases, promised
+from noisymean.integrations.opacus.neighbours import (
+    Case,
+    Facts,
+    Stretch,
+    Target,
+    as_written,
+    cases,
+    constant_code,
+    loader_code,
+    promised,
+)
 from noisymean.integrations.opacus.sampler import UNKNOWN, Drawn, of_loader
 from noisymean.integrations.opacus.sampler import told as sampling_told
 from noisymean.integrations.opacus.seen import Seen, earlier_of, history_of, noise_of, optimizer_of, see, told
@@ -285,11 +295,15 @@ def _remedy(last: Stretch, mechanisms: Sequence[Mechanism], verdict: str, size: 
     constant = bool(mechanisms) and all(isinstance(one, SGM) for one in mechanisms)
     if constant and public.sample_rate is not None:
         return "none needed: neither the denominator nor the rate depends on the data"
+    denominator = constant_code(last.seen.denominator or float(max(round(size * last.sample_rate), 1)))
+    told = f"sample_rate='{rate}'"
     steps = []
+    if public.sample_rate is None or last.seen.drawn.public_rate:
+        # a loader shows its rate, which need not be said then
+        told = "data_loader=loader"
     if public.sample_rate is None:
-        steps.append(f"make_private on poisson_loader(dataset, sample_rate='{rate}')")
-    denominator = last.seen.denominator or max(round(size * last.sample_rate), 1)
-    steps.append(f"fix(optimizer, denominator={denominator:g}, sample_rate='{rate}')")
+        steps.append(f"give make_private {loader_code(rate)} and take the loader that it returns")
+    steps.append(f"fix(optimizer, denominator={denominator}, {told})")
     at_this_size = "none at this number of records; for every other: " if verdict == "holds" else ""
     return at_this_size + ", then ".join(steps)
 
