@@ -106,7 +106,7 @@ def test_before_and_after_the_fix() -> None:
         "30 so far",
         "none known",
         "verdict     violated",
-        "fix(optimizer, denominator=10, sample_rate='1/10')",
+        "fix(optimizer, denominator=10, data_loader=loader)",
     ):
         assert words in text
     # an engine knows its dataset, and by its accountant its optimizer

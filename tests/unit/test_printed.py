@@ -10,7 +10,7 @@ import re
 import shlex
 import warnings
 from fractions import Fraction
-from functools import lru_cache
+from functools import cache
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -430,7 +430,7 @@ PLACES = {
 _COMMAND = re.compile(rf"noisymean (?:{'|'.join(COMMANDS)})\b")
 
 
-@lru_cache(maxsize=None)
+@cache
 def printed_texts(path: Path) -> list[str]:
     """The strings of a module that are no docstrings, those of one expression together."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
