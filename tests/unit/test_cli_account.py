@@ -113,7 +113,7 @@ def test_what_holds_names_what_it_rests_on(words: tuple[str, ...], rate: str, de
     assert grounds["sampler"]["value"] == "Poisson"
     assert (grounds["rate"]["value"], grounds["denominator"]["value"]) == (rate, denominator)
     assert (grounds["records"]["value"], grounds["steps"]["value"]) == (records, "3")
-    assert f"none of it seen: sampler Poisson, rate {rate}, denominator {denominator}, noise" in text
+    assert f"none of it seen: sampler Poisson; rate {rate}; denominator {denominator}; noise" in text
 
 
 def test_the_guarantee_is_said_to_be_for_the_neighbours_that_were_asked_for() -> None:

@@ -327,6 +327,18 @@ def test_the_remedy_for_a_denominator_alone() -> None:
     assert constant_code(123_456_789.0) == "123456789"
 
 
+def test_where_nobody_knows_the_sampler_the_remedy_is_to_say_it() -> None:
+    """One cannot tell what else to change, and what is constant already must not be changed again."""
+    opacus_training = pytest.importorskip("opacus_training")
+    from noisymean.integrations.opacus import fix, inspect
+
+    _, _, optimizer, loader = opacus_training.private(105, sample_rate="1/10")
+    fix(optimizer, denominator=10, data_loader=loader)
+    blind = inspect(optimizer, dataset_size=105)
+    assert (blind.verdict, blind.remedy.split(" the one")[0]) == ("undetermined", "pass data_loader=")
+    assert inspect(optimizer, data_loader=loader).verdict == "holds"
+
+
 def test_what_fix_offers_instead_can_be_done() -> None:
     opacus_training = pytest.importorskip("opacus_training")
     from noisymean.integrations.opacus import fix, poisson_loader

@@ -49,15 +49,14 @@ def guaranteed(answer: Account, adjacency: Adjacency) -> str:
 
 def grounds(answer: Account, adjacency: Adjacency, source: str = "") -> tuple[Ground, ...]:
     """Each statement, and the option that makes it; `source`: the file that repeats the options."""
-    mechanism, noise = answer.mechanism, f"{answer.mechanism.noise_multiplier:g}"
-    size = mechanism.dataset_size
+    mechanism, size = answer.mechanism, answer.mechanism.dataset_size
     named, records = f"--mechanism {mechanism.name}", "--dataset-size"
     rate, denominator = _rate(mechanism), _denominator(mechanism)
     rows = (
         (About.SAMPLER, "Poisson", f"{named}, which is for no other"),
         (About.RATE, rate, f"{records} and --batch-size" if isinstance(mechanism, OpacusLoader) else "--sample-rate"),
         (About.DENOMINATOR, denominator, named),
-        (About.NOISE, noise, "--noise-multiplier"),
+        (About.NOISE, *_noise(mechanism)),
         (About.ADJACENCY, f"one record {change(answer, adjacency)}", "--adjacency and --pair, or their defaults"),
         (About.RECORDS, "any number", f"{named} does not depend on it")
         if size is None
@@ -71,7 +70,7 @@ def grounds(answer: Account, adjacency: Adjacency, source: str = "") -> tuple[Gr
 
 def short(found: tuple[Ground, ...]) -> str:
     """All of it in one line."""
-    listed = ", ".join(f"{one.about} {one.value}" for one in found)
+    listed = "; ".join(f"{one.about} {one.value}" for one in found)
     return f"it rests on what was typed, none of it seen: {listed}"
 
 
@@ -79,6 +78,13 @@ def _rate(mechanism: Mechanism) -> str:
     if isinstance(mechanism, OpacusLoader):
         return f"1/{mechanism.run(mechanism.dataset_size).loader_length}, one over the number of batches"
     return rate_text(mechanism.rate)
+
+
+def _noise(mechanism: Mechanism) -> tuple[str, str]:
+    if isinstance(mechanism, OpacusLoader) and mechanism.is_calibrated:
+        target = f"{mechanism.noise_multiplier:g}, calibrated to epsilon = {mechanism.target_epsilon:g}"
+        return f"{target}, and so to the number of records", "what it was calibrated to"
+    return f"{mechanism.noise_multiplier:g}", "--noise-multiplier"
 
 
 def _denominator(mechanism: Mechanism) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import lru_cache
 from typing import Any, final
 
@@ -23,7 +24,7 @@ from noisymean.integrations.opacus.neighbours import (
     loader_code,
     promised,
 )
-from noisymean.integrations.opacus.sampler import UNKNOWN, Drawn, of_loader
+from noisymean.integrations.opacus.sampler import TO_TELL, UNKNOWN, Drawn, of_loader
 from noisymean.integrations.opacus.sampler import told as sampling_told
 from noisymean.integrations.opacus.seen import Seen, earlier_of, history_of, noise_of, optimizer_of, see, told
 from noisymean.mechanisms import SGM, Mechanism, Rate, exact_rate
@@ -291,10 +292,15 @@ _guaranteed = lru_cache(maxsize=64)(run.guaranteed_epsilon)
 
 
 def _remedy(last: Stretch, mechanisms: Sequence[Mechanism], verdict: str, size: int) -> str:
-    public, rate = last.seen.public, as_written(last.sample_rate)
+    public, batches = last.seen.public, max(last.seen.accumulated, 1)
+    # of several batches for a step, each has its share of the rate
+    rate = as_written(last.sample_rate) if batches == 1 else Fraction(1, max(round(batches / last.sample_rate), 1))
     constant = bool(mechanisms) and all(isinstance(one, SGM) for one in mechanisms)
     if constant and public.sample_rate is not None:
         return "none needed: neither the denominator nor the rate depends on the data"
+    if last.seen.drawn.poisson is None:
+        # what is to be changed is seen after that
+        return f"{TO_TELL}, and look again"
     denominator = constant_code(last.seen.denominator or float(max(round(size * last.sample_rate), 1)))
     told = f"sample_rate='{rate}'"
     steps = []

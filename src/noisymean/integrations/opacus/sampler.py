@@ -22,7 +22,7 @@ from noisymean.grounds import Known
 
 # Batches whose sizes Poisson sampling would show once in so many runs are not taken for its own.
 _NEVER = math.log(1e-9)
-_TO_TELL = "pass data_loader= the one that make_private returned, or sampling='poisson' if you draw batches so yourself"
+TO_TELL = "pass data_loader= the one that make_private returned, or sampling='poisson' if you draw batches so yourself"
 
 
 @final
@@ -47,7 +47,7 @@ class Drawn:
         return cls(**{**plain, "known": Known(plain["known"])})
 
 
-UNKNOWN = Drawn(None, Known.ASSUMED, f"nobody has seen the data loader: {_TO_TELL}")
+UNKNOWN = Drawn(None, Known.ASSUMED, f"nobody has seen the data loader: {TO_TELL}")
 
 
 @final
