@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,6 +21,7 @@ from noisymean.cli.mechanism import mechanism_of
 from noisymean.cli.output import console, emit_json, error_console, finite, note, plot_file, say, write_plot
 from noisymean.cli.wants import Missing
 from noisymean.errors import InvalidInput
+from noisymean.grounds import Ground
 from noisymean.integrations.reported import reported
 from noisymean.mechanisms import Adjacency, Mechanism, OpacusLoader
 from noisymean.outward import at_least, at_most
@@ -88,7 +90,8 @@ def command(
         write_plot("plot", _figure(answer.on_pair, count, at), target)
         note(f"plot written to {target}")
     if json:
-        emit_json(record(answer, elsewhere, peers, adjacency, which))
+        rests_on = told.grounds(answer, options.adjacency_of(adjacency))
+        emit_json(record(answer, elsewhere, peers, adjacency, which, rests_on))
     else:
         _print(answer, elsewhere, peers, options.adjacency_of(adjacency))
 
@@ -138,6 +141,7 @@ def record(
     peers: dict[str, float],
     adjacency: str = Adjacency.ADD_REMOVE.value,
     asked_pair: Pair | None = None,
+    rests_on: Sequence[Ground] = (),
 ) -> dict[str, object]:
     """The object of `--json`: the contract's keys, then ours."""
     asked = "delta" if answer.asked_delta else "epsilon"
@@ -160,7 +164,7 @@ def record(
             for one in answer.neighbours
         },
         "notes": list(answer.notes),
-        "grounds": [one.plain() for one in told.grounds(answer, options.adjacency_of(adjacency))],
+        "grounds": [one.plain() for one in rests_on],
         "reported": peers,
         "elsewhere": None
         if elsewhere is None
