@@ -291,8 +291,10 @@ def _finite(sound: float) -> tuple[float | None, str]:
 
 
 def _question(delta: float | None, epsilon: float | None) -> _Question:
-    if (delta is None) == (epsilon is None):
-        raise InvalidInput("delta, epsilon", "both or neither", "given as exactly one of the two")
+    if delta is None and epsilon is None:
+        raise InvalidInput("delta", None, "given, or epsilon in its place", "e.g. delta=1e-5")
+    if delta is not None and epsilon is not None:
+        raise InvalidInput("epsilon", epsilon, "left out where delta is given", "give one of the two")
     if delta is not None:
         check_number("delta", delta, least=SMALLEST_DELTA, most=1.0, remedy="delta = 0 has no finite epsilon")
         return _Question(float(delta), None)

@@ -3,6 +3,7 @@
 NoisymeanError
 |- InvalidInput        a value outside its range; also a ValueError            (exit code 2)
 |  `- Undefined        a legal value for which the quantity does not exist
+|     `- Unproved      a run for which no bound is known; says why in a sentence
 `- MissingDependency   an optional package is not installed; also an ImportError
 
 Contradiction is no complaint about the input: two of our own numbers cannot both be right             (exit code 70)
@@ -40,6 +41,13 @@ class InvalidInput(_Portable, ValueError):
 
 class Undefined(InvalidInput):
     """The input is legal but the quantity asked for does not exist there."""
+
+
+class Unproved(Undefined):
+    """The run is legal, and nothing is proved about it: the whole message is the reason, for notes and pages."""
+
+    def __init__(self, reason: str) -> None:
+        NoisymeanError.__init__(self, reason)
 
 
 class Contradiction(ArithmeticError):

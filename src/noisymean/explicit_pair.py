@@ -91,6 +91,24 @@ class LineMixture:
         top = terms.max(axis=1)
         return np.asarray(top + np.log(np.exp(terms - top[:, None]).sum(axis=1)) - 0.9189385332046727)
 
+    def log_likelihood(self, along: Array, across: Array, unit: float, degrees: int) -> Array:
+        """log of the density of (x1, rho), rho of so many degrees of freedom, up to what does not depend on the mixture."""
+        log_scales = np.log(self.scales / unit)
+        # beside that of the unit, so that nothing of the size of rho cancels
+        bend = -0.5 * np.expm1(-2.0 * log_scales) / unit**2
+        with np.errstate(divide="ignore"):
+            constant = np.log(self.weights) - (degrees + 1) * log_scales
+        found = np.empty(along.size)
+        chunk = max(1, _WORK // self.weights.size)
+        for start in range(0, along.size, chunk):
+            part = slice(start, start + chunk)
+            z = (along[part, None] - self.means) / self.scales
+            ring = bend * across[part, None] if degrees else 0.0
+            terms = constant - 0.5 * z * z + ring
+            top = terms.max(axis=1)
+            found[part] = top + np.log(np.exp(terms - top[:, None]).sum(axis=1))
+        return found
+
     def line_masses(self, edges: Array) -> Ends:
         """Mass of each component in each cell of the line, its weight included."""
         masses = line_masses(edges, self.means, self.scales)
@@ -179,6 +197,21 @@ class ExplicitPair:
     def sample(self, generator: np.random.Generator, size: int, *, extra_record: bool) -> Array:
         """`size` outputs on D', or on D; in units of the noise of D (ASGM: of sigma*C)."""
         return (self.q if extra_record else self.p).sample(generator, self.dimension, size)
+
+    def draw(self, generator: np.random.Generator, size: int, *, extra_record: bool) -> tuple[Array, Array]:
+        """x.u and |x - x.u u|^2 of `size` outputs on D', or on D: all that tells the two apart, in any dimension."""
+        mixture = self.q if extra_record else self.p
+        index = generator.choice(mixture.weights.size, size=size, p=mixture.weights / mixture.weights.sum())
+        scales = mixture.scales[index]
+        along = mixture.means[index] + scales * generator.standard_normal(size)
+        across = generator.chisquare(self.dimension - 1, size) if self.dimension > 1 else np.zeros(size)
+        return along, np.square(scales) * across
+
+    def loss(self, along: Array, across: Array) -> Array:
+        """log of how much likelier an output is on D' than on D, to an attacker who sees what `curve` is for."""
+        unit = float(self.p.scales[np.argmax(self.p.weights)])
+        seen = 0 if self.line_only else self.dimension - 1
+        return self.q.log_likelihood(along, across, unit, seen) - self.p.log_likelihood(along, across, unit, seen)
 
 
 def explicit_pairs(mechanism: Mechanism) -> list[ExplicitPair]:

@@ -51,6 +51,10 @@ class Ground:
     def __str__(self) -> str:
         return f"{self.about}: {self.value} ({self.known}: {self.how})"
 
+    def plain(self) -> dict[str, str]:
+        """For JSON."""
+        return {"about": self.about.value, "value": self.value, "known": self.known.value, "how": self.how}
+
 
 def assumptions(grounds: Iterable[Ground]) -> tuple[Ground, ...]:
     """Those that nobody looked at and nobody answers for."""

@@ -22,7 +22,7 @@ from fractions import Fraction
 from importlib import import_module
 from typing import TypeAlias, assert_never, final
 
-from noisymean.errors import InvalidInput, Undefined, check_number
+from noisymean.errors import InvalidInput, Undefined, Unproved, check_number
 
 Rate: TypeAlias = Fraction | float | int | str | Decimal
 
@@ -353,21 +353,29 @@ def denominator_step(mechanism: Expected) -> int | None:
     post-processing: the mechanism *is* SGM there.
     """
     before, after = denominators(mechanism)
-    if isinstance(mechanism, OpacusLoader) and (mechanism.rate_moves or after - before not in (0, 1)):
-        raise Undefined(
-            "batch_size",
-            mechanism.batch_size,
-            "a size at which the added record leaves the rate alone",
-            "no guarantee is known where q itself depends on N: fix the rate and the denominator as public constants",
-        )
-    if isinstance(mechanism, OpacusLoader) and mechanism.noise_moves:
-        raise Undefined(
-            "target_epsilon",
-            mechanism.target_epsilon,
-            "one that gives the same noise with one record more",
-            "no guarantee is known where the noise depends on N: give make_private a noise_multiplier of yours",
-        )
+    if isinstance(mechanism, OpacusLoader):
+        _need_one_rate_and_noise(mechanism, after - before)
     return before if after > before else None
+
+
+def _need_one_rate_and_noise(mechanism: OpacusLoader, step: int) -> None:
+    """Complain where one record more moves what no bound covers."""
+    if mechanism.rate_moves:
+        before, after = (mechanism.run(mechanism.dataset_size + more).loader_length for more in (0, 1))
+        raise Unproved(
+            f"the sampling rate itself changes with the number of records (1/{before} to 1/{after}), and no bound covers that:"
+            " fix the rate and the denominator as constants"
+        )
+    if step not in (0, 1):
+        raise Unproved(
+            f"one record more changes the denominator by {step}, and no bound covers that: fix it as a constant"
+        )
+    if mechanism.noise_moves:
+        before_noise, after_noise = mechanism.noises
+        raise Unproved(
+            f"the noise multiplier changes with the number of records ({before_noise:.6g} to {after_noise:.6g}), and no bound"
+            " covers that: give make_private a noise_multiplier of yours"
+        )
 
 
 def is_sum(mechanism: Mechanism) -> bool:

@@ -28,6 +28,26 @@ def at_most(value: float, spec: str = ".6g") -> str:
     return _shown(value, spec, 1)
 
 
+SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def plain(text: str) -> str:
+    """A number that was written for a machine, for people, to the same digits.
+
+    >>> plain("3.428e+04"), plain("1e-05"), plain("2.5e+19"), plain("0.151")
+    ('34,280', '10⁻⁵', '2.5·10¹⁹', '0.151')
+    """
+    value = Decimal(text)
+    if not value.is_finite() or not value:
+        return text
+    power = value.adjusted()
+    if -4 <= power < 6:
+        return f"{value:,f}"
+    digits = value.scaleb(-power).normalize()
+    raised = f"10{str(power).translate(SUPERSCRIPT)}"
+    return raised if digits == 1 else f"{digits}·{raised}"
+
+
 def _shown(value: float, spec: str, side: int) -> str:
     text = format(value, spec)
     # a double is what is written for it: 0.1 is shown as 0.1

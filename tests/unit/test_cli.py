@@ -403,6 +403,11 @@ def test_without_matplotlib_the_line_says_what_to_install(tmp_path: Path, monkey
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_claim_that_holds_in_one_round_says_for_whom() -> None:
+    result = run("curve", "--mechanism", "sgm", *RATE, *NOISE)
+    assert "The claim holds, for batches drawn by Poisson sampling and one record added: " in result.out
+
+
 # --- the demo
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -84,6 +85,46 @@ def test_plot(tmp_path: Path) -> None:
     assert [file.name for file in tmp_path.iterdir()] == ["run.svg"]
 
 
+@pytest.mark.parametrize(
+    ("words", "rate", "denominator", "records"),
+    [
+        (SGM, "0.01", "a constant", "any number"),
+        ((*FLOOR, "--dataset-size", "140198"), "0.005", "floor(N*q) = 700", "140,198"),
+        (
+            (*LOADER, "--dataset-size", "1010", "--batch-size", "64"),
+            "1/16, one over the number of batches",
+            "63, which Opacus computes from the number of records",
+            "1,010",
+        ),
+    ],
+)
+def test_what_holds_names_what_it_rests_on(words: tuple[str, ...], rate: str, denominator: str, records: str) -> None:
+    """In the same sentence, in one line, and in the JSON: all of it was typed, so none is assumed."""
+    typed = ("account", *words, "--steps", "3", "--delta", "1e-5")
+    text = run(*typed).out
+    condition = "for batches drawn by Poisson sampling and one record added or removed"
+    assert f"The claim holds, {condition}: the guarantee is no larger." in text
+    assert not re.search(r"holds(?!, for batches drawn by Poisson)", text)
+    found = strictly_parsed(run(*typed, "--json").out)
+    assert found["verdict"] == "holds"
+    grounds = {one["about"]: one for one in found["grounds"]}  # type: ignore[attr-defined]
+    assert list(grounds) == ["sampler", "rate", "denominator", "noise", "adjacency", "records", "steps"]
+    assert {one["known"] for one in grounds.values()} == {"told"}
+    assert grounds["sampler"]["value"] == "Poisson"
+    assert (grounds["rate"]["value"], grounds["denominator"]["value"]) == (rate, denominator)
+    assert (grounds["records"]["value"], grounds["steps"]["value"]) == (records, "3")
+    assert f"none of it seen: sampler Poisson; rate {rate}; denominator {denominator}; noise" in text
+
+
+def test_the_guarantee_is_said_to_be_for_the_neighbours_that_were_asked_for() -> None:
+    words = ("account", *FLOOR, "--dataset-size", "140198", "--steps", "3", "--delta", "1e-5")
+    for adjacency, said in (("zero-out", "zeroed out"), ("replace-one", "replaced")):
+        text = " ".join(run(*words, "--adjacency", adjacency).out.split())
+        assert f"certainly not exceeded, for any record {said}" in text
+        assert "for any record added" not in text
+    assert "for any record removed" in " ".join(run(*words, "--pair", "smaller").out.split())
+
+
 def test_calibrate() -> None:
     words = ("calibrate", "--mechanism", "sgm", "--sample-rate", "0.01", "--steps", "1000", "--delta", "1e-5")
     found = strictly_parsed(run(*words, "--target-epsilon", "2", "--json").out)
@@ -107,6 +148,10 @@ def test_calibrate() -> None:
         (("account", *SGM, "--steps", "1.5", "--delta", "1e-5"), "--steps=1.5: must be a whole number"),
         (("account", *SGM, "--steps", "10", "--epochs", "1", "--delta", "1e-5"), "--epochs=1: must be left out"),
         (("account", *SGM, "--steps", "10", "--delta", "0"), "--delta=0: must be"),
+        (
+            ("account", *SGM, "--steps", "10", "--delta", "1e-5", "--epsilon", "1"),
+            "--epsilon=1: must be left out when --delta is given; give one of the two",
+        ),
         (("account", *SGM, "--steps", "10", "--delta", "2"), "--delta=2: must be"),
         (("account", *SGM, "--steps", "10", "--delta", "x"), "--delta=x: must be a number"),
         (("account", *SGM, "--steps", "10", "--epsilon", "-1"), "--epsilon=-1: must be >= 0"),

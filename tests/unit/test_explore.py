@@ -26,10 +26,10 @@ from test_cli import run
 import noisymean as nm
 from browser import Seen, browser_page
 from noisymean.cli.explore import read
-from noisymean.explore import answers, server, workers
+from noisymean.explore import answers, components, page, server, workers
 from noisymean.explore.settings import CONTROLS, MECHANISMS, Settings
 from noisymean.outward import at_least, at_most
-from noisymean.run_curves import growth, run_curves
+from noisymean.run_curves import RunCurves, growth, run_curves
 
 EASY = {"mechanism": "sgm", "sample-rate": "0.02", "noise-multiplier": "4", "steps": "5000", "delta": "1e-6"}
 EASY_RUN = nm.SGM(dataset_size=59_999, dimension=1_485_217, sample_rate=0.02, noise_multiplier=4.0)
@@ -157,6 +157,46 @@ def test_an_older_request_is_given_up_at_once(fakes: list[_FakeWorker]) -> None:
     assert time.monotonic() - before < 10.0
     assert newest.wanted("page", 2)()
     assert not newest.wanted("page", 1)()
+
+
+# --- words -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_curve_that_is_not_there_is_told_from_a_bound_that_is_not_known() -> None:
+    bare = RunCurves(*(np.zeros(1) for _ in range(3)), None)
+    said = [page._missing("run", workers.Outcome("complete", bare), 8.0, bounded=bounded) for bounded in (True, False)]
+    assert said == [
+        "The guarantee is known at this δ; its whole curve is not computed here.",
+        "No upper bound is known for this run.",
+    ]
+
+
+def test_what_was_too_slow_can_be_had_by_the_command_that_is_named() -> None:
+    """`--plot` of the command draws the run; one round has a command of its own."""
+    slow = workers.Outcome("slow")
+    assert "with --plot run.png" in page._missing("run", slow, 8.0, bounded=True)
+    one_round = page._missing("one-round", slow, 8.0, bounded=True)
+    assert "'noisymean curve'" in one_round
+    assert "--plot" not in one_round
+
+
+def test_a_complaint_has_the_name_that_the_page_has() -> None:
+    with pytest.raises(nm.NoisymeanError) as fault:
+        read(Settings.of({**EASY, "dataset-size": "abc"}))
+    assert components.in_symbols(str(fault.value)).startswith("N = 'abc': must be a whole number")
+    assert components.in_symbols("no name at all") == "no name at all"
+    assert components.in_symbols("other=3: must be 4") == "other=3: must be 4"
+
+
+def test_the_guarantee_of_the_page_says_what_it_is() -> None:
+    """A number, and for whom; or that there is none, and why."""
+    bounded = nm.account(
+        nm.FEASGM(dataset_size=10, dimension=5, sample_rate="1/4", noise_multiplier=5.0), steps=1, delta=1e-5
+    )
+    assert components._guaranteed(bounded) == "certainly not exceeded, for any record added or removed"
+    moving = nm.OpacusLoader(dataset_size=6, batch_size=6, dimension=4, noise_multiplier=5.0)
+    said = components._guaranteed(nm.account(moving, steps=1, delta=1e-5))
+    assert said.startswith("no upper bound is known for this run: the sampling rate itself changes")
 
 
 # --- the command -------------------------------------------------------------------------------------------------------
@@ -323,7 +363,8 @@ def test_the_numbers_and_the_curves_are_there(seen: Seen, address: str) -> None:
     opened(seen, address, EASY)
     answer = nm.account(EASY_RUN, steps=5000, delta=1e-6)
     wait_for_numbers(seen, expected(answer))
-    assert "kept" in seen.page.inner_text("#banner")
+    condition = "for batches drawn by Poisson sampling and one record added or removed"
+    assert f"is kept, {condition}: " in seen.page.inner_text("#banner")
     assert "noisy" not in seen.page.inner_text("#pair")
     assert seen.page.inner_text("#pair") == f"{answer.leakage.pair}."
     for name in ("curves", "growth"):
@@ -365,7 +406,9 @@ def test_the_command_gives_the_same_numbers(seen: Seen, address: str) -> None:
     run_ = nm.OpacusLoader(dataset_size=60_000, batch_size=600, dimension=26_010, noise_multiplier=1.0)
     wait_for_numbers(seen, expected(nm.account(run_, steps=1, delta=1e-5)))
     assert shown(seen)[2] == "none known"
-    assert "no guarantee is known where q itself depends on N" in seen.page.inner_text(".number.guarantee")
+    said = seen.page.inner_text(".number.guarantee")
+    assert "no upper bound is known for this run: the sampling rate itself changes" in said
+    assert "certainly not exceeded" not in said
     words = shlex.split(seen.page.inner_text("#command"))
     assert words[0] == "noisymean"
     record = json.loads(run(*words[1:], "--json").out)
@@ -389,7 +432,8 @@ def test_what_the_command_says_of_another_size_comes_later(seen: Seen, address: 
 def test_what_cannot_be_is_one_line_on_the_page(seen: Seen, address: str) -> None:
     opened(seen, address, {**LOADER, "batch-size": "60001"})
     line = seen.page.inner_text("#banner .headline")
-    assert line.startswith("batch_size=60001: must be a whole number from 1 to")
+    # by the name that the control has
+    assert line.startswith("b = 60001: must be a whole number from 1 to")
     assert shown(seen) == ["–", "–", "–"]
     assert "Traceback" not in seen.page.content()
     seen.page.fill("#box-batch-size", "<img src=x onerror=alert(1)>")

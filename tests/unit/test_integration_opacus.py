@@ -106,7 +106,7 @@ def test_before_and_after_the_fix() -> None:
         "30 so far",
         "none known",
         "verdict     violated",
-        "fix(optimizer, denominator=10, sample_rate='1/10')",
+        "fix(optimizer, denominator=10, data_loader=loader)",
     ):
         assert words in text
     # an engine knows its dataset, and by its accountant its optimizer
@@ -207,8 +207,8 @@ def test_complaints_are_one_line() -> None:
             lambda: fix(optimizer, denominator=10, sample_rate="1/20"),
             "sample_rate='1/20': must be the rate of the data",
         ),
-        (lambda: poisson_loader([], sample_rate="1/93"), "e.g. sample_rate='1/94'"),
-        (lambda: poisson_loader([], sample_rate=0.003), "e.g. sample_rate='1/333'"),
+        (lambda: poisson_loader([], sample_rate="1/93"), "the nearest below is sample_rate='1/94'"),
+        (lambda: poisson_loader([], sample_rate=0.003), "the nearest below is sample_rate='1/334'"),
     ):
         with pytest.raises(InvalidInput) as fault:
             act()
@@ -233,7 +233,9 @@ def test_where_no_guarantee_is_known_it_is_infinite_with_a_reason() -> None:
     engine, model, optimizer, loader = private(100, batch_size=10, accountant=accountant)
     assert accountant.get_epsilon(DELTA) == 0.0
     train(model, optimizer, loader, 2)
-    with pytest.warns(NoGuarantee, match="100 records against 101: no guarantee is known: batch_size=10"):
+    with pytest.warns(
+        NoGuarantee, match="100 records against 101: no guarantee is known: the sampling rate itself changes"
+    ):
         assert engine.get_epsilon(DELTA) == math.inf
     silent = Accountant(dataset_size=100, dimension=3, sampling="poisson")
     silent.step(noise_multiplier=0.0, sample_rate=0.1)

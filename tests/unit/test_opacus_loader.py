@@ -154,7 +154,7 @@ class TestAccount:
         assert any(f"1/{length}" in note and f"1/{length - 1}" in note for note in account.notes)
 
     def test_the_proofs_are_undefined_where_the_rate_moves(self) -> None:
-        with pytest.raises(Undefined, match=r"q itself depends on N"):
+        with pytest.raises(Undefined, match=r"the sampling rate itself changes"):
             guarantee_rounds(loader(60_000, 600), 1)
 
 

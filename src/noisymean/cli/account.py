@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,10 +21,11 @@ from noisymean.cli.mechanism import mechanism_of
 from noisymean.cli.output import console, emit_json, error_console, finite, note, plot_file, say, write_plot
 from noisymean.cli.wants import Missing
 from noisymean.errors import InvalidInput
+from noisymean.grounds import Ground
 from noisymean.integrations.reported import reported
-from noisymean.mechanisms import SGM, Adjacency, Mechanism, OpacusLoader
+from noisymean.mechanisms import Adjacency, Mechanism, OpacusLoader
 from noisymean.outward import at_least, at_most
-from noisymean.report import plots, run_plots
+from noisymean.report import plots, run_plots, told
 from noisymean.run_curves import Growth, growth, run_curves
 
 if TYPE_CHECKING:
@@ -83,6 +85,8 @@ def command(
     budget = values.number("epsilon", epsilon) if epsilon is not None else None
     if at is None and budget is None:
         raise Missing("delta", "or --epsilon")
+    if at is not None and budget is not None:
+        raise InvalidInput("epsilon", epsilon, "left out when --delta is given", "give one of the two")
     if target is not None and at is None:
         raise InvalidInput("plot", plot, "used with --delta", "epsilon is drawn against steps at a fixed delta")
     which = options.pair_of(pair)
@@ -93,9 +97,10 @@ def command(
         write_plot("plot", _figure(answer.on_pair, count, at), target)
         note(f"plot written to {target}")
     if json:
-        emit_json(record(answer, elsewhere, peers, adjacency, which))
+        rests_on = told.grounds(answer, options.adjacency_of(adjacency))
+        emit_json(record(answer, elsewhere, peers, adjacency, which, rests_on))
     else:
-        _print(answer, elsewhere, peers)
+        _print(answer, elsewhere, peers, options.adjacency_of(adjacency))
 
 
 def steps_of(mechanism: Mechanism, steps: str | None, epochs: str | None) -> int:
@@ -143,6 +148,7 @@ def record(
     peers: dict[str, float],
     adjacency: str = Adjacency.ADD_REMOVE.value,
     asked_pair: Pair | None = None,
+    rests_on: Sequence[Ground] = (),
 ) -> dict[str, object]:
     """The object of `--json`: the contract's keys, then ours."""
     asked = "delta" if answer.asked_delta else "epsilon"
@@ -165,6 +171,7 @@ def record(
             for one in answer.neighbours
         },
         "notes": list(answer.notes),
+        "grounds": [one.plain() for one in rests_on],
         "reported": peers,
         "elsewhere": None
         if elsewhere is None
@@ -190,17 +197,9 @@ def _answered(answer: Account, bound: Bound) -> dict[str, float | None]:
     return {"epsilon" if answer.asked_delta else "delta": _value(answer, bound)}
 
 
-def _guaranteed(answer: Account) -> str:
-    """For which neighbours the guarantee is one."""
-    if answer.guarantee.epsilon is None or answer.guarantee.delta is None:
-        return "no upper bound is known for this run"
-    if isinstance(answer.mechanism, SGM):
-        return "certainly not exceeded, for any pair of neighbours"
-    kinds = [_CHANGES[one.pair] for one in answer.neighbours]
-    return f"certainly not exceeded, for any record {' or '.join(sorted(kinds))}"
-
-
-def _print(answer: Account, elsewhere: tuple[int, Account] | None, peers: dict[str, float]) -> None:
+def _print(
+    answer: Account, elsewhere: tuple[int, Account] | None, peers: dict[str, float], adjacency: Adjacency
+) -> None:
     out = console()
     asked = f"delta = {answer.claimed.delta:g}" if answer.asked_delta else f"epsilon = {answer.claimed.epsilon:g}"
     say(out, f"{answer.steps:,} rounds of {plots.settings_line(answer.mechanism, greek=False)}, {asked}")
@@ -211,7 +210,7 @@ def _print(answer: Account, elsewhere: tuple[int, Account] | None, peers: dict[s
     rows = (
         ("claimed", answer.claimed, at_most, "what an accountant of the noisy sum reports"),
         ("leakage", answer.leakage, at_least, "certainly lost: an explicit pair of datasets proves it"),
-        ("guarantee", answer.guarantee, at_most, _guaranteed(answer)),
+        ("guarantee", answer.guarantee, at_most, told.guaranteed(answer, adjacency)),
     )
     for name, bound, rounded, words in rows:
         value = _value(answer, bound)
@@ -219,7 +218,7 @@ def _print(answer: Account, elsewhere: tuple[int, Account] | None, peers: dict[s
     for name, value in peers.items():
         table.add_row(name, f"{value:.6g}", "reported by that accountant")
     out.print(table)
-    say(out, _sentence(answer))
+    say(out, _sentence(answer, adjacency))
     for text in answer.notes:
         say(out, f"- {text}.")
     if len(answer.neighbours) > 1:
@@ -227,7 +226,10 @@ def _print(answer: Account, elsewhere: tuple[int, Account] | None, peers: dict[s
     if elsewhere is not None:
         size, other = elsewhere
         leaked, claim = _leaked_and_claimed(other)
-        say(out, f"- at N = {size} instead, the leakage is {leaked} (claimed {claim}): {other.verdict}.")
+        say(
+            out, f"- at N = {size} instead, the leakage is {leaked} (claimed {claim}): {told.spoken(other, adjacency)}."
+        )
+    say(out, f"- {told.short(told.grounds(answer, adjacency))}.")
 
 
 def _of_neighbour(answer: Account, one: Neighbour) -> str:
@@ -243,23 +245,21 @@ def _leaked_and_claimed(answer: Account) -> tuple[str, str]:
     return at_least(math.inf if leaked is None else leaked), at_most(math.inf if claim is None else claim)
 
 
-def _remedy(answer: Account) -> str:
+def _remedy(adjacency: Adjacency) -> str:
     """What to change; nothing, where the claim is only made for the wrong neighbours."""
-    return (
-        "" if any(text.startswith("replace-one") for text in answer.notes) else " Remedy: divide by a public constant."
-    )
+    return "" if adjacency is Adjacency.REPLACE_ONE else " Remedy: divide by a public constant."
 
 
-def _sentence(answer: Account) -> str:
+def _sentence(answer: Account, adjacency: Adjacency) -> str:
     word = "epsilon" if answer.asked_delta else "delta"
     leaked, claim = _leaked_and_claimed(answer)
     match answer.verdict:
         case "violated":
             return (
                 f"The claim is violated: at least {word} = {leaked} is lost where {claim} is claimed, "
-                f"on this pair: {answer.leakage.pair}.{_remedy(answer)}"
+                f"on this pair: {answer.leakage.pair}.{_remedy(adjacency)}"
             )
         case "holds":
-            return "The claim holds: the guarantee is no larger."
-        case _:
+            return f"The claim holds, {told.condition(answer, adjacency)}: the guarantee is no larger."
+        case "undetermined":
             return "The claim is undetermined: no pair we know violates it, no proof we know supports it."

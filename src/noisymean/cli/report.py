@@ -279,7 +279,7 @@ def _run(asked: _Asked, tell: Callable[[], None], stated: AccountRecord | None =
         elsewhere=elsewhere,
         growth=grown,
         curves=curves,
-        source="the options of this command" if stated is None else stated.file,
+        file="" if stated is None else stated.file,
         asked_pair=asked.pair,
     )
 

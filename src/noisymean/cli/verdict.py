@@ -55,7 +55,11 @@ def judge(curves: Curves) -> Verdict:
     count = int(inner.sum())
     where = f"at every alpha looked at ({count} in (0, 1))"
     if word == "holds":
-        return Verdict("holds", f"The claim holds: the guarantee is at least as good {where}.")
+        return Verdict(
+            "holds",
+            "The claim holds, for batches drawn by Poisson sampling and one record added: the guarantee is at least as good"
+            f" {where}.",
+        )
     if not count:
         return Verdict("undetermined", "The claim is undetermined: no alpha between 0 and 1 was looked at.")
     return Verdict(

@@ -11,13 +11,16 @@ from dash import dcc, html
 
 from noisymean.accountant import Account
 from noisymean.explore.settings import CONTROLS, DEFAULT_MECHANISM, MECHANISMS, Control, Settings
+from noisymean.mechanisms import Adjacency
+from noisymean.outward import SUPERSCRIPT
+from noisymean.report import told
 from noisymean.report.page import words
 from noisymean.report.page.palette import exchange, variables
 
 _WHAT_THEY_ARE = {
     "claimed": "what an accountant of the noisy sum reports",
     "leakage": "certainly lost: an explicit pair of datasets proves it",
-    "guarantee": "certainly not exceeded, for any pair of neighbours",
+    "guarantee": "certainly not exceeded",
 }
 # A verdict that changes is read out, when the reader has finished what it is saying.
 _SPOKEN: Any = {"aria-live": "polite"}
@@ -128,10 +131,7 @@ def _control(control: Control) -> html.Div:
 
 
 def _power(power: int) -> str:
-    return f"{10**power:g}" if -3 <= power <= 3 else f"10{str(power).translate(_SUPERSCRIPT)}"
-
-
-_SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+    return f"{10**power:g}" if -3 <= power <= 3 else f"10{str(power).translate(SUPERSCRIPT)}"
 
 
 # --- answers -----------------------------------------------------------------------------------------------------------
@@ -239,6 +239,13 @@ def banner(kind: str, label: str, headline: str, text: str = "") -> html.Div:
     )
 
 
+def in_symbols(complaint: str) -> str:
+    """`dataset_size='abc': must be ...` as `N = 'abc': must be ...`: the page has no other name for it."""
+    name, equals, rest = complaint.partition("=")
+    symbols = {control.name.replace("-", "_"): control.symbol for control in CONTROLS}
+    return f"{symbols[name]} = {rest}" if equals and name in symbols else complaint
+
+
 def command_line(settings: Settings) -> list[Any]:
     """The command, never broken between an option and its value."""
     first, *options = settings.command_parts
@@ -251,18 +258,24 @@ def three_numbers(answer: Account | None) -> list[html.Div]:
     for name, meaning in _WHAT_THEY_ARE.items():
         value = None if answer is None else getattr(answer, name).epsilon
         text = "–" if answer is None else number_text(name, value)
-        reason = words.why_no_guarantee(answer.notes) if answer is not None and value is None else None
+        said = meaning if answer is None or name != "guarantee" else _guaranteed(answer)
         tiles.append(
             html.Div(
                 [
                     html.Div(f"{name} ε", className="name"),
                     html.Div(text, id=f"number-{name}", className="value" if len(text) < 9 else "value long"),
-                    html.Div(meaning if reason is None else reason, className="meaning"),
+                    html.Div(said, className="meaning"),
                 ],
                 className=f"number {name}",
             )
         )
     return tiles
+
+
+def _guaranteed(answer: Account) -> str:
+    """What the number is; why there is none."""
+    said, why = told.guaranteed(answer, Adjacency.ADD_REMOVE), words.why_no_guarantee(answer.notes)
+    return said if answer.guarantee.epsilon is not None or why is None else f"{said}: {why}"
 
 
 def about(answer: Account) -> html.Div:
@@ -271,6 +284,7 @@ def about(answer: Account) -> html.Div:
     return html.Div(
         [
             html.P([html.B("The pair that proves the leakage: "), html.Span(f"{answer.leakage.pair}.", id="pair")]),
+            html.P("Here u is any fixed direction of length 1, and C the clipping bound.", className="note"),
             _notes(notes),
         ],
         className="about",
@@ -285,6 +299,6 @@ def at_another_size(size: int, answer: Account) -> html.Ul:
     """A result is for one N: what another would give."""
     line = (
         f"At N = {size:,} instead, the leakage is {number_text('leakage', answer.leakage.epsilon)}"
-        f" (claimed {number_text('claimed', answer.claimed.epsilon)}): {answer.verdict}."
+        f" (claimed {number_text('claimed', answer.claimed.epsilon)}): {told.spoken(answer, Adjacency.ADD_REMOVE)}."
     )
     return html.Ul([html.Li(line)])

@@ -23,6 +23,7 @@ from noisymean.explore.settings import CONTROLS, Reader, Settings
 from noisymean.explore.workers import Newest, Outcome, Workers
 from noisymean.mechanisms import Adjacency
 from noisymean.one_round import Curves
+from noisymean.report import told
 from noisymean.report.page import figures, words
 from noisymean.run_curves import Growth, RunCurves
 
@@ -135,7 +136,7 @@ def _answered(app: dash.Dash, read: Reader, workers: Workers) -> None:
         if outcome.kind == "unwanted":
             raise dash.exceptions.PreventUpdate
         figure = None if outcome.answer is None else _figure(outcome.answer)
-        note = _missing(part, outcome, workers.limit)
+        note = _missing(part, outcome, workers.limit, bounded=answer["bounded"])
         return {"key": settings["key"], "figure": figure, "note": note, "csv": csv}
 
     @app.callback(
@@ -178,32 +179,38 @@ def _shown(outcome: Outcome, settings: Settings, limit: float) -> dict[str, Any]
             "about": components.about(answer),
             "command": command,
             "drawable": True,
+            "bounded": answer.guarantee.epsilon is not None,
         }
     if outcome.kind == "slow":
-        told = components.banner(
+        shown = components.banner(
             "unknown", "takes longer", f"This setting takes longer than {limit:g} seconds: run the command below."
         )
     elif outcome.kind == "refused":
-        told = components.banner("bad", "not possible", outcome.message)
+        shown = components.banner("bad", "not possible", components.in_symbols(outcome.message))
     else:
-        told = components.banner("bad", "a fault of noisymean", outcome.message, "The command below shows it in full.")
+        shown = components.banner("bad", "a fault of noisymean", outcome.message, "The command below shows it in full.")
     return {
-        "banner": told,
+        "banner": shown,
         "numbers": components.three_numbers(None),
         "about": None,
         "command": None if outcome.kind == "refused" else command,
         "drawable": outcome.kind == "slow",
+        "bounded": False,
     }
 
 
-def _missing(part: str, outcome: Outcome, limit: float) -> str:
-    """What a picture does not show, and why."""
+def _missing(part: str, outcome: Outcome, limit: float, *, bounded: bool) -> str:
+    """What a picture does not show, and why; `bounded`: a guarantee is known as a number."""
     match outcome.kind:
         case "complete":
             curve = outcome.answer
             if isinstance(curve, RunCurves) and curve.guarantee is None:
-                return "No guarantee is known as a curve for this run."
+                if bounded:
+                    return "The guarantee is known at this δ; its whole curve is not computed here."
+                return f"{told.NO_UPPER_BOUND[0].upper()}{told.NO_UPPER_BOUND[1:]}."
             return ""
+        case "slow" if part == "one-round":
+            return f"This picture takes longer than {limit:g} seconds: 'noisymean curve' takes the time that it needs."
         case "slow" if outcome.answer is None:
             return f"This picture takes longer than {limit:g} seconds: run the command above with --plot run.png."
         case "slow" if part == "growth":

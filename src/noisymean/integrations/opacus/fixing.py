@@ -18,7 +18,8 @@ from typing import Any
 from opacus.data_loader import DPDataLoader
 
 from noisymean.errors import InvalidInput, check_number
-from noisymean.integrations.opacus.sampler import UNKNOWN, Drawn, PublicRate, agreed, of_loader, recovered
+from noisymean.integrations.opacus.neighbours import as_written, loader_code
+from noisymean.integrations.opacus.sampler import UNKNOWN, Drawn, PublicRate, agreed, of_loader
 from noisymean.integrations.opacus.seen import (
     EARLIER,
     PROMISE,
@@ -34,6 +35,7 @@ from noisymean.integrations.opacus.seen import (
     workers,
 )
 from noisymean.mechanisms import Rate, exact_rate
+from noisymean.opacus_rate import steps_at_most
 
 
 def fix(optimizer: Any, *, denominator: float, data_loader: Any = None, sample_rate: Rate | None = None) -> Any:
@@ -73,11 +75,10 @@ def fix(optimizer: Any, *, denominator: float, data_loader: Any = None, sample_r
 
 def _public_rate(drawn: Drawn, hook: Told | None, rate: float | None, written: Rate | None) -> float | None:
     """The rate that is public: what the loader shows, else what is said of it."""
-    offered = f"give make_private poisson_loader(dataset, sample_rate='{written}')"
+    known = exact_rate(written) if written is not None else as_written(hook.sample_rate) if hook is not None else None
+    offered = "give make_private a poisson_loader" if known is None else f"give make_private {loader_code(known)}"
     if drawn.poisson is False:
-        raise InvalidInput(
-            "data_loader", drawn.how, "one that draws by Poisson sampling", offered.replace("'None'", "...")
-        )
+        raise InvalidInput("data_loader", drawn.how, "one that draws by Poisson sampling", offered)
     if rate is not None and hook is not None and hook.sample_rate != rate:
         raise InvalidInput("sample_rate", str(written), f"the rate of the data loader, {hook.sample_rate:.9g}", offered)
     if drawn.rate is None:
@@ -108,13 +109,12 @@ def poisson_loader(dataset: Any, *, sample_rate: Rate, **options: Any) -> Any:
     `options` go to DPDataLoader.
     """
     rate = exact_rate(sample_rate)
-    length = round(1 / rate)
-    if 1 / rate != length or recovered(length) != length:
+    if steps_at_most(rate) * rate != 1:
         raise InvalidInput(
             "sample_rate",
             str(sample_rate),
             "1/L for a whole L that Opacus recovers in floating point",
-            f"e.g. sample_rate='1/{recovered(length)}'",
+            f"the nearest below is sample_rate='1/{steps_at_most(rate)}'",
         )
     if not options.get("num_workers"):
         # releases up to 1.3 would ask for 2, which torch refuses without workers

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import lru_cache
 from typing import Any, final
 
@@ -19,10 +20,12 @@ from noisymean.integrations.opacus.neighbours import (
     Target,
     as_written,
     cases,
+    constant_code,
     constants,
+    loader_code,
     promised,
 )
-from noisymean.integrations.opacus.sampler import UNKNOWN, Drawn, agreed, of_loader, recovered
+from noisymean.integrations.opacus.sampler import TO_TELL, UNKNOWN, Drawn, agreed, of_loader
 from noisymean.integrations.opacus.sampler import told as sampling_told
 from noisymean.integrations.opacus.seen import (
     Seen,
@@ -316,15 +319,24 @@ _guaranteed = lru_cache(maxsize=64)(run.guaranteed_epsilon)
 
 
 def _remedy(last: Stretch, mechanisms: Sequence[Mechanism], verdict: str, size: int) -> str:
-    public, rate = last.seen.public, f"1/{recovered(round(last.seen.accumulated / last.sample_rate) or 1)}"
+    public, batches = last.seen.public, max(last.seen.accumulated, 1)
+    # of several batches for a step, each has its share of the rate
+    rate = as_written(last.sample_rate) if batches == 1 else Fraction(1, max(round(batches / last.sample_rate), 1))
     constant = bool(mechanisms) and all(isinstance(one, SGM) for one in mechanisms)
     if constant and public.sample_rate is not None:
         return "none needed: neither the denominator nor the rate depends on the data"
+    if last.seen.drawn.poisson is None:
+        # what is to be changed is seen after that
+        return f"{TO_TELL}, and look again"
+    denominator = constant_code(last.seen.denominator or float(max(round(size * last.sample_rate), 1)))
+    told = f"sample_rate='{rate}'"
     steps = []
+    if public.sample_rate is None or last.seen.drawn.public_rate:
+        # a loader shows its rate, which need not be said then
+        told = "data_loader=loader"
     if public.sample_rate is None:
-        steps.append(f"make_private on poisson_loader(dataset, sample_rate='{rate}')")
-    denominator = last.seen.denominator or max(round(size * last.sample_rate), 1)
-    steps.append(f"fix(optimizer, denominator={denominator:.15g}, sample_rate='{rate}')")
+        steps.append(f"give make_private {loader_code(rate)} and take the loader that it returns")
+    steps.append(f"fix(optimizer, denominator={denominator}, {told})")
     at_this_size = "none at this number of records; for every other: " if verdict == "holds" else ""
     return at_this_size + ", then ".join(steps)
 

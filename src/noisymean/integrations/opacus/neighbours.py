@@ -29,6 +29,7 @@ from noisymean.integrations.opacus.sampler import Drawn
 from noisymean.integrations.opacus.seen import Seen
 from noisymean.mechanisms import EASGM, FEASGM, LEAST_NOISE, SGM, Mechanism, OpacusLoader, exact_rate
 from noisymean.opacus_noise import may_be_calibrated, noise_multiplier
+from noisymean.opacus_rate import steps_at_most
 
 _MOST_CASES = 27
 
@@ -319,6 +320,20 @@ def as_written(rate: float) -> Fraction:
     return Fraction(1, whole) if 1 / whole == rate else exact_rate(rate)
 
 
+def loader_code(rate: Fraction) -> str:
+    """The call that samples at `rate`, or at the nearest rate below that Opacus can sample at."""
+    return f"poisson_loader(train_set, sample_rate='1/{steps_at_most(rate)}')"
+
+
+def constant_code(denominator: float) -> str:
+    """A number as it is typed, all of its digits.
+
+    >>> constant_code(1_234_567.0), constant_code(0.5)
+    ('1234567', '0.5')
+    """
+    return str(int(denominator)) if denominator.is_integer() else repr(denominator)
+
+
 def loaders(facts: Facts, rate: float, sampled: float | None = None) -> list[Loaded]:
     """Data loaders for which Opacus tells its accountant this rate, and its sampler `sampled`: one of each behaviour."""
     found = list(dict.fromkeys(_possible(facts, rate, sampled)))
@@ -357,9 +372,10 @@ def _dimension(seen: Seen) -> int:
 
 
 def _strange(seen: Seen, dataset_size: int, rate: float) -> str:
+    denominator = constant_code(seen.denominator or 0.0)
     return (
-        f"the sum is divided by {seen.denominator:g}, which is not what Opacus makes of {dataset_size} records at the rate"
-        f" {rate:.6g}: if it is a constant of yours, say so with fix(optimizer, denominator={seen.denominator:g})"
+        f"the sum is divided by {denominator}, which is not what Opacus makes of {dataset_size} records at the rate"
+        f" {rate:.6g}: if it is a constant of yours, say so with fix(optimizer, denominator={denominator})"
     )
 
 

@@ -24,7 +24,7 @@ from noisymean.grounds import Known
 # Batches whose sizes Poisson sampling would show once in so many runs are not taken for its own.
 _NEVER = math.log(1e-9)
 _AGAIN, _MOST_IN_A_ROW = -math.log(1e-30), 64
-_TO_TELL = "pass data_loader= the one that make_private returned, or sampling='poisson' if you draw batches so yourself"
+TO_TELL = "pass data_loader= the one that make_private returned, or sampling='poisson' if you draw batches so yourself"
 
 
 @final
@@ -49,7 +49,7 @@ class Drawn:
         return cls(**{**plain, "known": Known(plain["known"])})
 
 
-UNKNOWN = Drawn(None, Known.ASSUMED, f"nobody has seen the data loader: {_TO_TELL}")
+UNKNOWN = Drawn(None, Known.ASSUMED, f"nobody has seen the data loader: {TO_TELL}")
 # For a calibration, which asks what a run would cost before there is one.
 PLANNED = Drawn(True, Known.ASSUMED, "no batch has been drawn yet")
 
@@ -240,11 +240,6 @@ def counted(loader: Any, before: dict[int, None]) -> Batches | None:
         )
     found: Batches = sampler.batches
     return found
-
-
-def recovered(length: int) -> int:
-    """The first L from `length` on with int(1/(1/L)) = L in floating point, so that make_private finds the rate again."""
-    return length if int(1 / (1 / length)) == length else recovered(length + 1)
 
 
 def _length(dataset: Any) -> int | None:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from dataclasses import dataclass
 from typing import Any, final
 
 from noisymean.accountant import Account, Pair
-from noisymean.explicit_pair import explicit_pairs
-from noisymean.mechanisms import Adjacency, Mechanism, OpacusLoader, with_public_size
-from noisymean.outward import at_least, at_most
-from noisymean.report.page import figures, words
+from noisymean.mechanisms import Adjacency, OpacusLoader
+from noisymean.outward import at_least, at_most, plain
+from noisymean.report import told
+from noisymean.report.page import figures, printed, words
 from noisymean.report.page.node import text_of
 from noisymean.report.page.records import AuditRecord
 from noisymean.report.page.releases import CodeRecord
@@ -19,14 +18,10 @@ from noisymean.report.page.rendering import Block, figure_block, render
 from noisymean.report.page.words import NONE_KNOWN, Verdict
 from noisymean.report.plots import rate_text, settings_line
 from noisymean.run_curves import Growth, RunCurves
-from noisymean.targets.protocol import Structure
 
-# Numbers that the lines to be copied draw at once.
-_DRAWN = 2_000_000
 _MEANINGS = {
     "claimed": "promised: what an accountant of the noisy sum reports",
     "leakage": "certainly lost: an explicit pair of datasets proves it",
-    "guarantee": "certainly not exceeded, for any pair of neighbours",
 }
 _DENOMINATORS = {
     "sgm": "a constant",
@@ -49,7 +44,7 @@ class Run:
     elsewhere: tuple[int, Account] | None
     growth: Growth | None
     curves: RunCurves | None
-    source: str
+    file: str = ""
     asked_pair: Pair | None = None
 
 
@@ -88,7 +83,8 @@ def account_section(run: Run, name: str) -> Section:
     """The page's main part."""
     answer, symbol = run.answer, words.symbol(run.answer)
     mechanism = answer.mechanism
-    values = {which: words.value_of(answer, which) for which in _MEANINGS}
+    meanings = {**_MEANINGS, "guarantee": told.guaranteed(answer, run.adjacency)}
+    values = {which: words.value_of(answer, which) for which in meanings}
     why = words.why_no_guarantee(answer.notes)
     return Section(
         kind="account",
@@ -98,7 +94,7 @@ def account_section(run: Run, name: str) -> Section:
             "name": name,
             "quantity": symbol,
             "rows": [
-                (which, NONE_KNOWN if value is None else words.number(value, words.ROUNDED[which]), _MEANINGS[which])
+                (which, NONE_KNOWN if value is None else words.number(value, words.ROUNDED[which]), meanings[which])
                 for which, value in values.items()
             ]
             + [(f"reported by {peer}", words.number(value), "by that accountant") for peer, value in run.reported],
@@ -114,16 +110,15 @@ def account_section(run: Run, name: str) -> Section:
             "not_drawn": _not_drawn(run),
             "growth_rows": _growth_rows(run.growth),
             "pair": answer.leakage.pair or "",
-            "snippet": _snippet(run),
-            "audit_command": _audit_command(run),
+            "drawing": printed.drawing_code(answer, run.adjacency),
+            "pair_audit": printed.pair_audit(answer, run.adjacency),
             "remedy": words.remedy(mechanism, answer.verdict, run.adjacency),
-            "remedy_code": words.remedy_code(mechanism, answer.verdict)
-            if run.adjacency is Adjacency.ADD_REMOVE
-            else None,
+            "remedy_code": printed.remedy_code(mechanism, answer.verdict, run.adjacency),
+            "grounds": _grounds(run),
             "notes": [note for note in run.notes if why is None or not note.endswith(why)],
-            "elsewhere": None if run.elsewhere is None else _elsewhere(*run.elsewhere),
+            "elsewhere": None if run.elsewhere is None else _elsewhere(*run.elsewhere, run.adjacency),
             "settings": _settings(run),
-            "command": account_command(answer, run.adjacency, run.asked_pair),
+            "command": printed.account_command(answer, run.adjacency, run.asked_pair),
         },
     )
 
@@ -145,8 +140,8 @@ def _plots(run: Run, name: str) -> list[Block]:
             figure_block(
                 figures.epsilon_against_steps(run.growth),
                 name=f"{name}-growth",
-                caption=f"ε against the number of steps, at δ = {run.answer.claimed.delta:g}. The truth lies between leakage"
-                " and guarantee"
+                caption=f"ε against the number of steps, at δ = {plain(f'{run.answer.claimed.delta:g}')}."
+                " The truth lies between leakage and guarantee"
                 + ("." if words.value_of(run.answer, "guarantee") is not None else "; no guarantee is known here."),
             )
         )
@@ -158,6 +153,8 @@ def _not_drawn(run: Run) -> str | None:
         return "Curves are drawn for neighbours that differ by one record added or removed."
     if run.curves is None or (run.growth is None and run.answer.asked_delta):
         return "What is not drawn here is beyond double precision."
+    if run.curves.guarantee is None and words.value_of(run.answer, "guarantee") is not None:
+        return "The guarantee is known at this δ; its whole curve is not computed here."
     return None if run.growth is not None else "ε is drawn against steps where a δ is given."
 
 
@@ -169,7 +166,7 @@ def _growth_rows(growth: Growth | None) -> list[tuple[str, ...]]:
         (
             f"{int(steps):,}",
             *(
-                rounded(value, ".4g") if value == value else NONE_KNOWN
+                words.number(value, rounded) if value == value else NONE_KNOWN
                 for value, rounded in zip(values, words.ROUNDED.values(), strict=True)
             ),
         )
@@ -177,14 +174,20 @@ def _growth_rows(growth: Growth | None) -> list[tuple[str, ...]]:
     ]
 
 
-def _elsewhere(size: int, other: Account) -> str:
+def _grounds(run: Run) -> list[tuple[str, str, str]]:
+    """Statement, value, how it is known."""
+    found = told.grounds(run.answer, run.adjacency, run.file)
+    return [(one.about.value, one.value, f"{one.known}: {one.how}") for one in found]
+
+
+def _elsewhere(size: int, other: Account, adjacency: Adjacency) -> str:
     leaked, claim = (
         words.number(words.value_of(other, which), words.ROUNDED[which]) for which in ("leakage", "claimed")
     )
     symbol = words.symbol(other)
     return (
         f"A result is for one number of records. At N = {size:,} instead, the leakage is {symbol} = {leaked}"
-        f" (claimed {symbol} = {claim}): {other.verdict}."
+        f" (claimed {symbol} = {claim}): {told.spoken(other, adjacency)}."
     )
 
 
@@ -203,89 +206,9 @@ def _settings(run: Run) -> list[tuple[str, str]]:
         ("δ", f"{answer.claimed.delta:g}") if answer.asked_delta else ("ε", f"{answer.claimed.epsilon:g}"),
         ("neighbours", run.adjacency.value),
         ("random numbers", "none: every number is computed"),
-        ("taken from", run.source),
+        ("taken from", run.file or "the options of this command"),
     ]
     return found
-
-
-def account_command(answer: Account, adjacency: Adjacency, asked_pair: Pair | None = None) -> str:
-    """The command line that gives these numbers again."""
-    asked = ("--delta", answer.claimed.delta) if answer.asked_delta else ("--epsilon", answer.claimed.epsilon)
-    options = [*_mechanism_options(answer.mechanism), "--steps", str(answer.steps), asked[0], repr(asked[1])]
-    if adjacency is not Adjacency.ADD_REMOVE:
-        options += ["--adjacency", adjacency.value]
-    if asked_pair is not None:
-        options += ["--pair", asked_pair.value]
-    return shlex.join(["noisymean", "account", *options])
-
-
-def _mechanism_options(mechanism: Mechanism) -> list[str]:
-    options = ["--mechanism", mechanism.name]
-    for name, value in (("--dataset-size", mechanism.dataset_size), ("--dimension", mechanism.dimension)):
-        if value is not None:
-            options += [name, str(value)]
-    if isinstance(mechanism, OpacusLoader):
-        options += ["--batch-size", str(mechanism.batch_size)]
-    else:
-        options += ["--sample-rate", str(mechanism.rate)]
-    return [*options, "--noise-multiplier", repr(float(mechanism.noise_multiplier))]
-
-
-def _snippet(run: Run) -> str | None:
-    """Lines of Python that draw releases of one step on the two datasets; None where the pair is not of that family."""
-    mechanism = with_public_size(run.answer.on_pair, run.adjacency)
-    found = next((one for one in explicit_pairs(mechanism) if one.description == run.answer.leakage.pair), None)
-    if found is None or run.adjacency is Adjacency.REPLACE_ONE:
-        return None
-    count = max(2, min(1000, _DRAWN // found.dimension))
-    lines = [
-        "import numpy as np",
-        "import noisymean as nm",
-        "from noisymean.explicit_pair import explicit_pairs",
-        "",
-        f"mechanism = nm.{_constructor(mechanism)}",
-        f"pair = next(p for p in explicit_pairs(mechanism) if p.description == {json.dumps(found.description)})",
-        "generator = np.random.default_rng(1)",
-        f"without = pair.sample(generator, {count}, extra_record=False)  # one step on D, {count} times",
-        f"with_it = pair.sample(generator, {count}, extra_record=True)  # the same on D'",
-        'print("mean along u:", without[:, 0].mean(), with_it[:, 0].mean())',
-    ]
-    if found.dimension > 1:
-        lines.append('print("variance across u:", (without[:, 1:] ** 2).mean(), (with_it[:, 1:] ** 2).mean())')
-    lines.append('print("least false negative rate at 5 % false positives:", float(pair.curve(np.array([0.05]))[0]))')
-    return "\n".join(lines)
-
-
-def _constructor(mechanism: Mechanism) -> str:
-    """The mechanism as Python writes it."""
-    rate = (
-        f"batch_size={mechanism.batch_size}"
-        if isinstance(mechanism, OpacusLoader)
-        else f'sample_rate="{mechanism.rate}"'
-    )
-    sizes = [
-        f"{name}={getattr(mechanism, name)}"
-        for name in ("dataset_size", "dimension")
-        if getattr(mechanism, name) is not None
-    ]
-    return (
-        f"{type(mechanism).__name__}({', '.join([*sizes, rate, f'noise_multiplier={mechanism.noise_multiplier!r}'])})"
-    )
-
-
-def _audit_command(run: Run) -> str | None:
-    """The audit that runs this very pair, where it is one that the auditor knows by name."""
-    mechanism = run.answer.on_pair
-    named = {
-        f"every gradient of D is {'C*u' if one.shared else 'zero'}, the new record's is {one.new:g}*C*u": one
-        for one in Structure
-    }
-    pair = named.get(run.answer.leakage.pair or "")
-    runnable = mechanism.dataset_size is not None and mechanism.dimension is not None and run.answer.steps <= 10**6
-    if pair is None or not runnable or run.adjacency is not Adjacency.ADD_REMOVE:
-        return None
-    options = ["--gradients", pair.value, "--steps", str(run.answer.steps), "--seed", "1"]
-    return shlex.join(["noisymean", "audit", "synthetic", *_mechanism_options(mechanism), *options])
 
 
 # --- an audit ----------------------------------------------------------------------------------------------------------
@@ -343,40 +266,31 @@ def audit_section(found: AuditRecord, name: str) -> Section:
                 ("taken from", text_of(found.file)),
             ],
             "configuration": found.configuration_text,
-            "command": audit_command(found),
+            "grounds": _audit_grounds(found),
+            "command": printed.audit_command(found),
         },
     )
 
 
-def audit_command(found: AuditRecord) -> str | None:
-    """The command line of an audit of synthetic gradients; None where the record does not hold all of it."""
-    target, judge = found.configuration.get("target"), found.configuration.get("distinguisher")
-    if not isinstance(target, dict) or target.get("target") != "synthetic" or not isinstance(judge, dict):
-        return None
-    described = target.get("mechanism")
-    if not isinstance(described, dict) or target.get("gradient_seed") != found.seed:
-        return None
-    options = {
-        "--mechanism": described.get("name"),
-        "--dataset-size": described.get("dataset_size"),
-        "--dimension": described.get("dimension"),
-        "--batch-size": described.get("batch_size"),
-        "--sample-rate": described.get("sample_rate"),
-        "--noise-multiplier": described.get("noise_multiplier"),
-        "--max-grad-norm": target.get("max_grad_norm"),
-        "--gradients": target.get("gradients"),
-        "--steps": target.get("steps"),
-        "--trials": found.configuration.get("trials"),
-        "--confidence": found.confidence,
-        "--delta": found.delta,
-        "--distinguisher": judge.get("distinguisher"),
-        "--test": judge.get("test"),
-        "--claim-epsilon": found.claim_options[0] if found.claim_options else None,
-        "--claim-delta": found.claim_options[1] if found.claim_options else None,
-        "--seed": found.seed,
-    }
-    typed = [part for name, value in options.items() if value is not None for part in (name, str(value))]
-    return text_of(shlex.join(["noisymean", "audit", "synthetic", *typed]))
+def _audit_grounds(found: AuditRecord) -> list[tuple[str, str, str]]:
+    """An audit looks at what comes out, and takes from others which datasets, which claim, and that it was run."""
+    claim = "none" if found.claimed is None else "what accountants of the noisy sum report"
+    by = "told: the target's own"
+    if found.claim_options is not None:
+        claim, by = (
+            f"ε = {found.claim_options[0]:g}, δ = {found.claim_options[1]:g}",
+            "told: --claim-epsilon, --claim-delta",
+        )
+    return [
+        (
+            "sampler, rate, denominator, noise",
+            "whatever the target does",
+            f"seen: it was run {found.trials:,} times; nothing about its code is assumed",
+        ),
+        ("adjacency, records, steps", "the two datasets and the steps that were run", "told: the target holds them"),
+        ("claim", claim, by),
+        ("that it was run", f"{found.trials:,} times, seed {found.seed}", f"told: {text_of(found.file)}"),
+    ]
 
 
 # --- a code audit ------------------------------------------------------------------------------------------------------
@@ -398,6 +312,19 @@ def code_section(found: CodeRecord, name: str) -> Section:
             "poisson": found.poisson,
             "statements": [(one.place, one.text, one.role, one.by) for one in found.statements],
             "unreadable": found.unreadable,
+            "grounds": _code_grounds(found),
             "command": shlex.join(["noisymean", "code-audit", found.package, *versions]),
         },
     )
+
+
+def _code_grounds(found: CodeRecord) -> list[tuple[str, str, str]]:
+    """A code audit is about code: nothing of a run is known to it."""
+    read = f"seen: by reading {found.files:,} file{'' if found.files == 1 else 's'}; nothing was run"
+    how = "seen: each release was run, and its source was read" if found.releases else read
+    run = "noise, rate, adjacency, records, steps"
+    return [
+        ("denominator", "as shown above", how),
+        ("sampler", "as shown above", how),
+        (run, "of no run in particular", "not looked at: whether a run keeps its promise, 'noisymean account' says"),
+    ]

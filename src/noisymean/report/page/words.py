@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Literal, final
 
 from noisymean.accountant import Account
-from noisymean.mechanisms import ASGM, EASGM, FEASGM, Adjacency, Mechanism, OpacusLoader
-from noisymean.outward import Rounding, at_least, at_most
+from noisymean.mechanisms import ASGM, EASGM, FEASGM, SGM, Adjacency, Mechanism, OpacusLoader
+from noisymean.outward import Rounding, at_least, at_most, plain
+from noisymean.report import told
 from noisymean.report.page.records import AuditRecord
 from noisymean.report.page.releases import CodeRecord
 from noisymean.run_curves import RunCurves
@@ -31,6 +32,8 @@ class Verdict:
     label: str
     headline: str
     text: str = ""
+    # (epsilon, delta) that is lost at least: of several that are violated, the largest leads the page
+    lost: tuple[float, float] = (0.0, 0.0)
 
 
 def worst(words: list[str]) -> str:
@@ -41,7 +44,7 @@ def worst(words: list[str]) -> str:
 def together(verdicts: list[Verdict]) -> Verdict:
     """The verdict on the whole page: that of its only part, or how many parts say what."""
     word = worst([one.word for one in verdicts])
-    lead = next(one for one in verdicts if one.word == word)
+    lead = max((one for one in verdicts if one.word == word), key=lambda one: one.lost)
     if len(verdicts) == 1:
         return lead
     total = len(verdicts)
@@ -57,7 +60,7 @@ def together(verdicts: list[Verdict]) -> Verdict:
 
 def number(value: float | None, rounded: Rounding = format) -> str:
     """Four digits, a bound rounded to its own side; what double precision cannot hold is said."""
-    return "more than double precision can hold" if value is None or math.isinf(value) else rounded(value, ".4g")
+    return "more than double precision can hold" if value is None or math.isinf(value) else plain(rounded(value, ".4g"))
 
 
 # The side of each of the three numbers.
@@ -94,7 +97,7 @@ def account_verdict(answer: Account, adjacency: Adjacency) -> Verdict:
         f"{symbol(answer)} = {number(value_of(answer, which), ROUNDED[which])}"
         for which in ("claimed", "leakage", "guarantee")
     )
-    fixed = _fixed(answer)
+    fixed, lost = _fixed(answer), _lost(answer.leakage.epsilon, answer.leakage.delta)
     match answer.verdict:
         case "violated" if adjacency is Adjacency.REPLACE_ONE:
             return Verdict(
@@ -104,6 +107,7 @@ def account_verdict(answer: Account, adjacency: Adjacency) -> Verdict:
                 f"The privacy promised for this training run is not kept when a record is replaced: {claim} is promised, and"
                 f" at least {leaked} is certainly lost{fixed}.",
                 "The promise was made for one record added or removed. A replaced record is one removed and one added.",
+                lost,
             )
         case "violated":
             return Verdict(
@@ -114,6 +118,7 @@ def account_verdict(answer: Account, adjacency: Adjacency) -> Verdict:
                 f" certainly lost{fixed}.",
                 "This does not rest on an estimate. Two datasets are named below that differ in one person's record and that"
                 " can be told apart from what the run releases, better than the promise allows.",
+                lost,
             )
         case "holds":
             weak = _promises_little(answer)
@@ -121,11 +126,12 @@ def account_verdict(answer: Account, adjacency: Adjacency) -> Verdict:
                 "holds",
                 "unknown" if weak else "good",
                 "promise kept, but a weak one" if weak else "promise kept",
-                f"The privacy promised for this training run is kept: {sound} is proved{fixed}.",
-                "The proof covers every dataset of this size, with one record added or removed."
+                f"The privacy promised for this training run is kept, {told.condition(answer, adjacency)}: {sound} is"
+                f" proved{fixed}.",
+                f"The proof covers every dataset of this size, and any record of it that is {told.change(answer, adjacency)}."
                 + (" But a value this large promises little: an attacker may learn almost everything." if weak else ""),
             )
-        case _:
+        case "undetermined":
             upper = "no bound is known" if value_of(answer, "guarantee") is None else f"at most {sound} is proved"
             return Verdict(
                 "undetermined",
@@ -138,6 +144,11 @@ def account_verdict(answer: Account, adjacency: Adjacency) -> Verdict:
             )
 
 
+def _lost(epsilon: float | None, delta: float | None) -> tuple[float, float]:
+    """None is more than a double holds."""
+    return math.inf if epsilon is None else epsilon, math.inf if delta is None else delta
+
+
 def _promises_little(answer: Account) -> bool:
     """A kept promise is good news only where something was promised."""
     epsilon, delta = answer.claimed.epsilon, answer.claimed.delta
@@ -146,7 +157,8 @@ def _promises_little(answer: Account) -> bool:
 
 def _fixed(answer: Account) -> str:
     bound = answer.claimed
-    return f" (at δ = {bound.delta:g})" if answer.asked_delta else f" (at ε = {bound.epsilon:g})"
+    name, value = ("δ", bound.delta) if answer.asked_delta else ("ε", bound.epsilon)
+    return f" (at {name} = {plain(f'{value:g}')})"
 
 
 def guesses(curves: RunCurves) -> str:
@@ -197,25 +209,8 @@ def remedy(mechanism: Mechanism, verdict: str, adjacency: Adjacency) -> tuple[st
             )
         case EASGM() | FEASGM() | ASGM():
             return (constant,)
-        case _:
+        case SGM():
             return ("None needed: the denominator is a constant.",)
-
-
-def remedy_code(mechanism: Mechanism, verdict: str) -> str | None:
-    """For Opacus; nothing where nothing is to be done."""
-    if verdict == "holds" or not isinstance(mechanism, FEASGM | OpacusLoader):
-        return None
-    if isinstance(mechanism, OpacusLoader):
-        rate = f"1/{mechanism.run(mechanism.dataset_size).loader_length}"
-        size = mechanism.batch_size
-    else:
-        rate, size = str(mechanism.rate), max(mechanism.floors[0], 1)
-    return (
-        "from noisymean.integrations.opacus import fix, poisson_loader\n\n"
-        f'loader = poisson_loader(train_set, sample_rate="{rate}")  # instead of DataLoader(train_set, ...)\n'
-        "model, optimizer, loader = engine.make_private(module=model, optimizer=optimizer, data_loader=loader, ...)\n"
-        f'fix(optimizer, denominator={size}, sample_rate="{rate}")  # constants, whatever the data are'
-    )
 
 
 # --- an audit ----------------------------------------------------------------------------------------------------------
@@ -234,6 +229,7 @@ def audit_verdict(found: AuditRecord) -> Verdict:
                 f"Running it shows that the promised privacy is not kept: in {runs}, an attacker told the two datasets apart"
                 f" better than the promise allows ({sure}).",
                 _sentence(found.reason),
+                _lost(found.epsilon_lower, found.delta_lower),
             )
         case "not-violated":
             return Verdict(
@@ -288,7 +284,7 @@ def code_verdict(found: CodeRecord) -> Verdict:
 
 
 def _read_verdict(found: CodeRecord) -> Verdict:
-    by = f"by reading {found.files:,} files; nothing was run"
+    by = f"{found.files:,} file{'' if found.files == 1 else 's'} read; nothing was run"
     if found.word == "data-dependent":
         return Verdict(
             "data-dependent",
