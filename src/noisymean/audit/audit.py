@@ -38,6 +38,7 @@ class Audit:
     found: Estimate
     claim: TradeOff | None
     reference: Reference | None
+    # None: nothing is claimed, or the audit was interrupted before it found anything against the claim
     verdict: Verdict | None
     interrupted: bool
     seconds: float
@@ -100,10 +101,16 @@ def audit(
         found=found,
         claim=claim,
         reference=truth,
-        verdict=None if claim is None else judge(found, claim),
+        verdict=None if claim is None else _judged(found, claim, done.interrupted),
         interrupted=done.interrupted,
         seconds=perf_counter() - start,
     )
+
+
+def _judged(found: Estimate, claim: TradeOff, interrupted: bool) -> Verdict | None:
+    """Stopping early proves a violation as well as going on does; that there is none was not looked for to the end."""
+    verdict = judge(found, claim)
+    return None if interrupted and verdict.word == "not-violated" else verdict
 
 
 def training_blocks(what: Plan, distinguisher: Distinguisher) -> int:
