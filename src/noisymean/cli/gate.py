@@ -146,8 +146,9 @@ class Gate:
 
 
 def _listed(reasons: list[str]) -> str:
+    """On one line, whatever they quote."""
     more = len(reasons) - _NAMED
-    return "; ".join(reasons[:_NAMED]) + (f"; and {more} more" if more > 0 else "")
+    return " ".join("; ".join(reasons[:_NAMED]).split()) + (f"; and {more} more" if more > 0 else "")
 
 
 def exceeded(loss: Loss, most: float) -> str | None:
@@ -167,7 +168,7 @@ def of_account(answer: Account) -> Judged:
     """A run that was accounted for."""
     symbol = "epsilon" if answer.asked_delta else "delta"
     leaked, claimed = (getattr(bound, symbol) for bound in (answer.leakage, answer.claimed))
-    what = f"{answer.steps:,} rounds of {answer.mechanism.name.upper()}"
+    what = f"{answer.steps:,} round{'s' if answer.steps > 1 else ''} of {answer.mechanism.name.upper()}"
     loss: Loss = (
         Guaranteed(answer.guarantee.epsilon)
         if answer.asked_delta
