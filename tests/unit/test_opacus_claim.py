@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 
@@ -18,36 +19,13 @@ from noisymean.targets.opacus_releases import install
 from noisymean.targets.opacus_releases.releases import VERSIONS, Era, Release
 from noisymean.targets.opacus_releases.setup import AtRate, Sampling, Shuffled, ThroughLoader
 from noisymean.targets.protocol import Structure
+from opacus_told import told
 
 # A loader whose length floating point does not give back (93 -> 92, 99 -> 98), ones that it does, and b that does not divide N.
 SIZES = [(930, 10), (985, 10), (935, 10), (1007, 64), (60, 60)]
+ASKED = [(size, batch, poisson) for size, batch in SIZES for poisson in (True, False)]
+SCRIPT = Path(__file__).parents[1] / "opacus_told.py"
 MAKE_PRIVATE = [version for version in VERSIONS if Release(version).era is Era.MAKE_PRIVATE]
-
-# What make_private tells its accountant with each step; nothing of noisymean is in it.
-TOLD = """
-import json, sys, warnings
-warnings.simplefilter("ignore")
-import torch
-from opacus import PrivacyEngine
-from torch.utils.data import DataLoader, TensorDataset
-
-found = []
-for size, batch, poisson in json.loads(sys.argv[1]):
-    engine, model = PrivacyEngine(accountant="rdp"), torch.nn.Linear(1, 1)
-    model, optimizer, _ = engine.make_private(
-        module=model,
-        optimizer=torch.optim.SGD(model.parameters(), lr=0.0),
-        data_loader=DataLoader(TensorDataset(torch.zeros(size, 1)), batch_size=batch),
-        noise_multiplier=1.0,
-        max_grad_norm=1.0,
-        poisson_sampling=poisson,
-    )
-    model(torch.ones(3, 1)).sum().backward()
-    optimizer.step()
-    accountant = engine.accountant
-    found.append(getattr(accountant, "history", None) or accountant.steps)
-print(json.dumps([history[0][1] for history in found]))
-"""
 
 
 def target(version: str, size: int, sampling: Sampling) -> OpacusTarget:
@@ -61,20 +39,14 @@ def target(version: str, size: int, sampling: Sampling) -> OpacusTarget:
     )
 
 
-def check_against_the_accountant(version: str, folder: str | None) -> None:
-    asked = [(size, batch, poisson) for size, batch in SIZES for poisson in (True, False)]
-    environment = {**os.environ, "PYTHONPATH": folder} if folder is not None else dict(os.environ)
-    done = subprocess.run(
-        [sys.executable, "-c", TOLD, json.dumps(asked)], env=environment, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    for (size, batch, poisson), told in zip(asked, json.loads(done.stdout), strict=True):
+def check(version: str, found: list[float]) -> None:
+    for (size, batch, poisson), rate in zip(ASKED, found, strict=True):
         sampling = ThroughLoader(batch) if poisson else Shuffled(batch)
-        assert float(target(version, size, sampling).claimed_rate) == told, (size, batch, poisson)
+        assert float(target(version, size, sampling).claimed_rate) == rate, (size, batch, poisson)
 
 
 def test_the_installed_release_is_told_this_rate() -> None:
-    check_against_the_accountant(install.installed_version(), None)
+    check(install.installed_version(), told(ASKED))
 
 
 @pytest.mark.slow
@@ -84,7 +56,15 @@ def test_every_release_with_make_private_is_told_this_rate(version: str) -> None
         folder = install.installed(Release(version))
     except install.InstallFailed as fault:
         pytest.skip(str(fault))
-    check_against_the_accountant(version, str(folder))
+    done = subprocess.run(
+        [sys.executable, str(SCRIPT), json.dumps(ASKED)],
+        env={**os.environ, "PYTHONPATH": str(folder)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    check(version, json.loads(done.stdout))
 
 
 def test_the_case_that_was_seen() -> None:
