@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -16,8 +17,8 @@ import pytest
 import noisymean as nm
 from command_line import run
 from noisymean.errors import InvalidInput
-from noisymean.integrations.pytest_plugin import NotPrivate, assert_private
-from noisymean.outward import at_least
+from noisymean.integrations.pytest_plugin import NotPrivate, TooWeak, assert_private
+from noisymean.outward import at_least, at_most
 from noisymean.targets.synthetic import Synthetic
 from noisymean.tradeoff import Gaussian
 
@@ -29,14 +30,73 @@ def gaussian(extra_record: bool, generator: np.random.Generator) -> np.ndarray:
     return generator.standard_normal(1) + extra_record
 
 
+def nothing(extra_record: bool, generator: np.random.Generator) -> np.ndarray:
+    """The same on both."""
+    return generator.standard_normal(1)
+
+
 def test_a_true_claim_passes_and_the_audit_comes_back() -> None:
     found = assert_private(gaussian, claim=Gaussian(1.0), trials=1000)
     assert found.verdict is not None
     assert (found.verdict.word, found.finished) == ("not-violated", 1000)
     # the same seed, the same audit; a claim as one number, as a pair, and as a mechanism
-    assert assert_private(gaussian, claim=9.0, trials=1000).found.alpha == found.found.alpha
+    assert assert_private(gaussian, claim=3.0, trials=1000).found.alpha == found.found.alpha
     assert_private(gaussian, claim=(1.0, 0.3), trials=1000, seed=2)
     assert_private(gaussian, claim=nm.SGM(sample_rate=1, noise_multiplier=1.0), trials=1000)
+
+
+def test_a_test_that_passes_says_what_it_would_have_caught() -> None:
+    found = assert_private(gaussian, claim=Gaussian(1.0), trials=1000)
+    seen = found.sight
+    # mu = 1 has epsilon 4.38 at delta = 1e-5: what is seen is more, and not much more
+    assert seen.epsilon is not None
+    assert 1.0 < seen.factor < 2.0
+    assert seen.epsilon == pytest.approx(seen.factor * seen.claimed)
+    said = r"^1,000 trials at 99 % confidence would have caught a Gaussian mechanism of epsilon >= [\d.]+ at delta = 1e-05, "
+    assert re.match(said + r"[\d.]+ times the claimed 4\.37\d, with probability 90 %$", str(seen))
+    more = assert_private(gaussian, claim=Gaussian(1.0), trials=4000).sight
+    assert more.epsilon is not None
+    assert more.epsilon < seen.epsilon
+
+
+def test_a_test_that_could_see_nothing_is_refused_and_the_trials_it_names_are_enough() -> None:
+    with pytest.raises(TooWeak) as refusal:
+        assert_private(gaussian, claim=Gaussian(1.0), trials=400, sees_factor=1.5)
+    (line,) = str(refusal.value).splitlines()
+    named = re.match(
+        r"trials=400: must be at least ([\d,]+) to see the claimed epsilon 4\.37\d at delta = 1e-05 broken", line
+    )
+    assert named is not None
+    assert f"these see the factor {at_most(refusal.value.sight.factor, '.3g')}; give more trials" in line
+    enough = int(named[1].replace(",", ""))
+    assert assert_private(gaussian, claim=Gaussian(1.0), trials=enough, sees_factor=1.5).sight.factor <= 1.5
+    # not many more than are needed, and the test that was refused is run if it is told to be
+    with pytest.raises(TooWeak):
+        assert_private(gaussian, claim=Gaussian(1.0), trials=enough // 2, sees_factor=1.5)
+    assert assert_private(gaussian, claim=Gaussian(1.0), trials=400, sees_factor=None).sight.factor > 1.5
+
+
+def test_the_default_refuses_what_no_trial_could_contradict() -> None:
+    """With 350 runs judged no error rate is below 1 %, and e^-9 is claimed to be possible."""
+    with pytest.raises(TooWeak, match=r"broken by the factor 10 with probability 90 %.*these see no factor"):
+        assert_private(gaussian, claim=9.0, trials=1000)
+    # one round at a small rate: 1 % of the runs show anything at all
+    with pytest.raises(TooWeak, match=r"a Gaussian mechanism sampled at q = 0\.01"):
+        assert_private(nothing, claim=nm.SGM(sample_rate="0.01", noise_multiplier=1.0))
+
+
+def test_a_violation_is_told_even_by_a_weak_test() -> None:
+    with pytest.raises(NotPrivate):
+        assert_private(gaussian, claim=nm.SGM(sample_rate="0.01", noise_multiplier=1.0))
+
+
+def test_a_factor_that_is_none() -> None:
+    for factor in (1.0, 0.5, -2.0, float("nan"), float("inf")):
+        with pytest.raises(InvalidInput, match="sees_factor="):
+            assert_private(gaussian, claim=Gaussian(1.0), trials=400, sees_factor=factor)
+    with pytest.raises(InvalidInput, match="None where epsilon = 0 is claimed"):
+        assert_private(nothing, claim=0.0, trials=400)
+    assert assert_private(nothing, claim=0.0, trials=400, sees_factor=None).sight.epsilon is not None
 
 
 def test_a_failure_says_all_and_the_command_repeats_it() -> None:
@@ -80,8 +140,15 @@ def release(extra_record, generator):
 def test_leaks(assert_private):
     assert_private(release, claim=(0.1, 1e-6), trials=500)
 
+def nothing(extra_record, generator):
+    return generator.standard_normal(3)
+
 def test_holds(assert_private):
-    assert_private(release, claim=(9.0, 1e-6), trials=500)
+    assert_private(nothing, claim=(1.0, 1e-6), trials=600)
+    assert_private(nothing, claim=(2.0, 1e-6), trials=600)
+
+def test_sees_nothing(assert_private):
+    assert_private(nothing, claim=(9.0, 1e-6), trials=500)
 """
 
 
@@ -96,7 +163,14 @@ def test_in_somebody_elses_suite(tmp_path: Path) -> None:
     (tmp_path / "test_release.py").write_text(SUITE)
     done = in_a_suite(tmp_path)
     assert done.returncode == 1
-    assert "1 failed, 1 passed" in done.stdout
+    assert "2 failed, 1 passed" in done.stdout
+    summary = done.stdout.partition("privacy tests that passed: what they would have caught")[2].splitlines()[1:3]
+    for line, epsilon in zip(summary, ("1", "2"), strict=True):
+        assert line.startswith(
+            "test_release.py::test_holds: test_release.py:nothing: 600 trials at 99 % confidence would"
+        )
+        assert f" times the claimed {epsilon}, with probability 90 %" in line
+    assert "trials=500: must be at least " in done.stdout
     assert "test_release.py:release is not as private as claimed" in done.stdout
     assert f"noisymean audit {tmp_path / 'test_release.py'}:release --claim-epsilon 0.1" in done.stdout
 

@@ -254,5 +254,7 @@ def test_a_file_that_changes_is_noticed(file):
 def test_a_file_that_cannot_be_imported(tmp_path):
     path = tmp_path / "bad.py"
     path.write_text("import nothing_of_this_name")
-    with pytest.raises(InvalidInput, match="a file that can be imported; ModuleNotFoundError"):
+    with pytest.raises(
+        InvalidInput, match=r"bad.py:release.* a file that can be imported; bad.py raised ModuleNotFoundError"
+    ):
         audited(path, "release")

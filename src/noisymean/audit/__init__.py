@@ -4,6 +4,7 @@ trials -> runner -> store        what is run, where, and what is kept of it
 laws -> reference                the optimal test of a known pair, and the truth
 distinguishers                   the optimal test, the paper's vote, a learned score
 intervals -> estimate -> verdict what the errors prove, at which confidence, about which claim
+sight                            what so many trials would have caught
 
 Nothing here knows an accountant: a claim is a trade-off curve that is handed over (docs/audit.md).
 """

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from time import perf_counter
-from typing import final
+from typing import TYPE_CHECKING, final
 
 from noisymean.audit import runner
 from noisymean.audit.distinguishers import Distinguisher, Labelled
@@ -18,6 +19,9 @@ from noisymean.audit.verdict import Verdict, judge
 from noisymean.errors import Undefined
 from noisymean.targets.protocol import Known, Target
 from noisymean.tradeoff import TradeOff
+
+if TYPE_CHECKING:
+    from noisymean.audit.sight import Sight
 
 # Of the seed's streams, the one for the simulated truth; blocks use the small numbers.
 _REFERENCE = 2**31
@@ -38,6 +42,7 @@ class Audit:
     found: Estimate
     claim: TradeOff | None
     reference: Reference | None
+    # None: nothing is claimed, or the audit was interrupted before it found anything against the claim
     verdict: Verdict | None
     interrupted: bool
     seconds: float
@@ -47,6 +52,13 @@ class Audit:
         """The audited delta(0) as a share of the true one."""
         truth = None if self.reference is None else self.reference.curve.advantage()
         return None if not truth else self.found.delta_lower / truth
+
+    @cached_property
+    def sight(self) -> Sight:
+        """What trials like these would have caught; Undefined where nothing is claimed."""
+        from noisymean.audit.sight import sight
+
+        return sight(self)
 
 
 def audit(
@@ -100,10 +112,16 @@ def audit(
         found=found,
         claim=claim,
         reference=truth,
-        verdict=None if claim is None else judge(found, claim),
+        verdict=None if claim is None else _judged(found, claim, done.interrupted),
         interrupted=done.interrupted,
         seconds=perf_counter() - start,
     )
+
+
+def _judged(found: Estimate, claim: TradeOff, interrupted: bool) -> Verdict | None:
+    """Stopping early proves a violation as well as going on does; that there is none was not looked for to the end."""
+    verdict = judge(found, claim)
+    return None if interrupted and verdict.word == "not-violated" else verdict
 
 
 def training_blocks(what: Plan, distinguisher: Distinguisher) -> int:

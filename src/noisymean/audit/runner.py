@@ -7,17 +7,20 @@ blocks and keeps what is finished.
 from __future__ import annotations
 
 import importlib
+import json
 import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import BrokenExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Protocol, final
 
 from noisymean.audit.store import Store
-from noisymean.audit.trials import Block, Plan, run_block
+from noisymean.audit.trials import Block, FaultyTrial, Plan, run_block
 from noisymean.errors import InvalidInput, MissingDependency
+from noisymean.targets import registry
 
 LOCAL_CLUSTER = "local"
 # Blocks in flight for each worker of a cluster.
@@ -53,7 +56,10 @@ class Processes:
             parallel = Parallel(
                 n_jobs=self.count, return_as="generator_unordered", batch_size=1, pre_dispatch="2*n_jobs"
             )
-            yield from parallel(delayed(run_block)(plan, index) for index in indices)
+            try:
+                yield from parallel(delayed(_in_a_worker)(plan, index) for index in indices)
+            except BrokenExecutor:
+                raise _dead_worker(plan) from None
 
 
 @final
@@ -102,9 +108,28 @@ def _submitted(dask: Any, client: Any, plan: Plan, indices: Sequence[int], worke
 
     running = dask.as_completed(submit(_AHEAD * workers))
     for future in running:
-        yield future.result()
+        try:
+            block = future.result()
+        except dask.KilledWorker:
+            raise _dead_worker(plan) from None
+        yield block
         future.release()
         running.update(submit(1))
+
+
+def _in_a_worker(plan: Plan, index: int) -> Block:
+    # Ctrl-C reaches the whole group of processes; it is ours alone to answer
+    _ignore_interrupts()
+    return run_block(plan, index)
+
+
+def _dead_worker(plan: Plan) -> FaultyTrial:
+    """Silence would look like an answer."""
+    name = registry.rebuilt(json.loads(plan.target)).name
+    return FaultyTrial(
+        f"{name}: a worker process died in the middle of a trial (it was killed, crashed, or ran out of memory), so"
+        " nothing was judged"
+    )
 
 
 def _ignore_interrupts() -> None:

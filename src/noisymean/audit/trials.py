@@ -166,7 +166,7 @@ def _side(
             # runs on D come first
             trial = index * what.per_block + number * what.runs(index)[0] + run
             where = f"seed {what.seed}, block {index}, run {run} on {neighbour.value}"
-            raise FaultyTrial(f"trial {trial} ({where}): {fault.reason}") from None
+            raise FaultyTrial(f"{target.name}, trial {trial} ({where}): {fault.reason}") from None
     return _stacked(found)
 
 

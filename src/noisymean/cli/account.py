@@ -15,7 +15,7 @@ from rich.table import Table
 from noisymean import __version__
 from noisymean.accountant import Account, Bound, Neighbour, Pair, telling_size
 from noisymean.accountant import account as compute
-from noisymean.cli import options, values
+from noisymean.cli import gate, options, values
 from noisymean.cli.curve import settings
 from noisymean.cli.mechanism import mechanism_of
 from noisymean.cli.output import console, emit_json, error_console, finite, note, plot_file, say, write_plot
@@ -56,6 +56,8 @@ def command(
     others: Annotated[
         bool, typer.Option("--reported", help="Also ask the accountants of the packages that are installed.")
     ] = False,
+    fail_on_violation: gate.FailOnViolation = False,
+    max_epsilon: gate.MaxEpsilon = None,
     json: options.Json = False,
     plot: options.Plot = None,
 ) -> None:
@@ -69,6 +71,7 @@ def command(
       noisymean account --mechanism opacus-loader --dataset-size 60000 --batch-size 600 \\
           --dimension 26010 --noise-multiplier 1 --epochs 10 --delta 1e-5
     """
+    wanted = gate.Gate.of(fail_on_violation, max_epsilon)
     target = None if plot is None else plot_file("plot", plot)
     what = mechanism_of(
         name=mechanism,
@@ -89,6 +92,8 @@ def command(
         raise InvalidInput("epsilon", epsilon, "left out when --delta is given", "give one of the two")
     if target is not None and at is None:
         raise InvalidInput("plot", plot, "used with --delta", "epsilon is drawn against steps at a fixed delta")
+    if wanted.max_epsilon is not None and at is None:
+        raise InvalidInput("max_epsilon", max_epsilon, "used with --delta", "epsilon is compared at a fixed delta")
     which = options.pair_of(pair)
     answer = compute(what, steps=count, delta=at, epsilon=budget, adjacency=options.adjacency_of(adjacency), pair=which)
     peers = reported(what, steps=count, delta=at) if others and at is not None else {}
@@ -101,6 +106,7 @@ def command(
         emit_json(record(answer, elsewhere, peers, adjacency, which, rests_on))
     else:
         _print(answer, elsewhere, peers, options.adjacency_of(adjacency))
+    wanted.check([gate.of_account(answer)])
 
 
 def steps_of(mechanism: Mechanism, steps: str | None, epochs: str | None) -> int:

@@ -15,7 +15,7 @@ from noisymean.audit.distinguishers import NAMES, Distinguisher, NormalityTest
 from noisymean.audit.estimate import check_levels
 from noisymean.audit.runner import Workers
 from noisymean.audit.trials import plan
-from noisymean.cli import options, values
+from noisymean.cli import gate, options, values
 from noisymean.cli.audit_output import record, show
 from noisymean.cli.faults import INTERRUPTED
 from noisymean.cli.output import emit_json, note, plot_file, write_plot
@@ -27,7 +27,6 @@ from noisymean.errors import InvalidInput
 from noisymean.report import audit_plots
 from noisymean.targets.protocol import Target
 
-VIOLATED = 1
 _Text: TypeAlias = str | None
 
 
@@ -78,9 +77,8 @@ def command(
     dask: Annotated[_Text, _option("--dask", "ADDRESS", "Scheduler of a dask cluster, or local.")] = None,
     store: Annotated[_Text, _option("--store", "FILE", "Keep finished trials there.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from what the store has.")] = False,
-    fail_on_violation: Annotated[
-        bool, typer.Option("--fail-on-violation", help="Exit with 1 if the claim is violated.")
-    ] = False,
+    fail_on_violation: gate.FailOnViolation = False,
+    max_epsilon: gate.MostLost = None,
     gdp: Annotated[
         bool, typer.Option("--gdp", help="Also the bound that is valid only if the pair is Gaussian (parametric).")
     ] = False,
@@ -97,6 +95,7 @@ def command(
       noisymean audit synthetic --mechanism easgm --dataset-size 4 --dimension 100 \\
           --sample-rate 0.05 --noise-multiplier 10 --seed 1
     """
+    gated = gate.Gate.of(fail_on_violation, max_epsilon)
     figure = None if plot is None else plot_file("plot", plot)
     count = values.whole("trials", trials)
     level, wanted_delta = values.number("confidence", confidence), values.number("delta", delta)
@@ -141,6 +140,10 @@ def command(
         number = secrets.randbits(32)
     what, judge, typed = built(number)
     claim = claim_of(what, typed, claim_epsilon, claim_delta)
+    if fail_on_violation and claim is None:
+        raise Missing(
+            "claim_epsilon", f"nothing is claimed for {what.name}, so --fail-on-violation has nothing to judge"
+        )
     # what is wrong is said before anything else is
     training_blocks(plan(what, judge, seed=number, trials=count), judge)
     if seed is None:
@@ -171,8 +174,7 @@ def command(
         if kept is not None:
             note(f"{result.finished:,} of {count:,} trials are in {kept.path}; add --resume --seed {number} to go on")
         raise typer.Exit(INTERRUPTED)
-    if fail_on_violation and result.verdict is not None and result.verdict.word == "violated":
-        raise typer.Exit(VIOLATED)
+    gated.check([gate.of_audit(result)])
 
 
 def _workers(jobs: str, dask: str | None) -> Workers:

@@ -135,7 +135,9 @@ def _table(result: Audit) -> Table:
 
 def _sentences(result: Audit) -> list[str]:
     sentences = []
-    if result.verdict is None:
+    if result.verdict is None and result.interrupted and result.claim is not None:
+        sentences.append("There is no verdict: the audit was interrupted, and nothing so far contradicts the claim.")
+    elif result.verdict is None:
         sentences.append("Nothing is claimed for this target, so there is no verdict; give --claim-epsilon.")
     elif result.verdict.word == "violated":
         enough = " in one step" if result.steps == 1 else ""

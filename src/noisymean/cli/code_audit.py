@@ -14,7 +14,7 @@ from rich.progress import Progress as Bar
 from rich.table import Table
 
 from noisymean import __version__
-from noisymean.cli import options, values
+from noisymean.cli import gate, options, values
 from noisymean.cli.output import console, emit_json, error_console, note, say
 from noisymean.cli.pages import page_file, write_page
 from noisymean.errors import InvalidInput
@@ -42,6 +42,8 @@ def command(
     fresh: Annotated[bool, typer.Option("--fresh", help="Run again what an earlier audit has kept.")] = False,
     jobs: Annotated[str, typer.Option("--jobs", metavar="J", help="Releases at a time.")] = "2",
     html: Annotated[str | None, typer.Option("--html", metavar="FILE", help="Also one self-contained page.")] = None,
+    fail_on_violation: gate.FailOnViolation = False,
+    max_epsilon: gate.MaxEpsilon = None,
     json: options.Json = False,
 ) -> None:
     """What does each release divide by? By running it and by reading it, beside the paper's table.
@@ -54,11 +56,12 @@ def command(
       noisymean code-audit opacus --versions 0.13.0..1.0.0 --html audit.html
       noisymean code-audit jax-privacy
     """
+    gated = gate.Gate.of(fail_on_violation, max_epsilon)
     if package != OPACUS:
         if versions is not None or html is not None:
             name, value = ("versions", versions) if versions is not None else ("html", html)
             raise InvalidInput(name, value, "left out for anything but opacus", "other code is read, not run")
-        _read(package, json)
+        gated.check([_read(package, json)])
         return
     chosen = versions_of(versions or _ALL)
     count = values.whole("jobs", jobs)
@@ -75,6 +78,14 @@ def command(
         emit_json({"package": OPACUS, "releases": [record(one) for one in results], "version": __version__})
     else:
         _print(results)
+    gated.check(
+        [
+            gate.of_kind(f"opacus=={one.version}, {option}", one.kind(option))
+            for one in results
+            # as it is used by default; what could not be run is not judged
+            for option in (MEAN, *((NO_POISSON,) if NO_POISSON in one.findings else ()))
+        ]
+    )
 
 
 @contextmanager
@@ -142,12 +153,13 @@ def _named(one: Audited, option: str) -> str:
     return "unknown" if kind is None else kind.value.upper()
 
 
-def _read(package: str, as_json: bool) -> None:
+def _read(package: str, as_json: bool) -> gate.Judged:
     """Another package: what its statements say."""
     source = read_source(source_of(package))
     if not source.files:
         raise InvalidInput("package", package, "a folder or file with Python source", "give the folder of the package")
     kind = read_kind(source)
+    judged = gate.of_source(package, kind, complete=not source.unreadable)
     if as_json:
         emit_json(
             {
@@ -159,7 +171,7 @@ def _read(package: str, as_json: bool) -> None:
                 "version": __version__,
             }
         )
-        return
+        return judged
     out = console()
     say(out, f"{package}: {kind.value.upper()}, by reading {source.files} files; nothing of it was run.")
     if source.statements:
@@ -172,6 +184,7 @@ def _read(package: str, as_json: bool) -> None:
     say(out, _explained(source))
     for name in source.unreadable:
         say(out, f"- not read: {name}")
+    return judged
 
 
 def _explained(source: Source) -> str:

@@ -1,8 +1,10 @@
 """Whatever goes wrong becomes one line on standard error and an exit code.
 
 0    done
-2    bad input: the line names the option as it is typed, its value, what is allowed, and the remedy
-70   a fault of ours, with its traceback; not 1, which is a finding wherever `--fail-on-violation` is offered
+1    a finding, where --fail-on-violation or --max-epsilon asks for it (`gate`); nothing else ends with 1
+2    bad input, a target that misbehaves, or nothing that could be judged: the line names the option as it is typed, its value,
+     what is allowed, and the remedy
+70   a fault of ours, with its traceback; also a SystemExit or BaseException that nobody has answered for
 130  interrupted
 141  the reader of standard output has gone: silent, as for any program in a pipe
 """
@@ -10,11 +12,13 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import re
 import sys
 import traceback
 from collections.abc import Callable, Sequence
+from typing import ParamSpec
 
 import typer
 
@@ -23,6 +27,8 @@ from noisymean.cli.wants import WANTED, missing_line, option
 from noisymean.errors import NoisymeanError
 
 BAD_INPUT, OUR_FAULT, INTERRUPTED, PIPE_CLOSED = 2, 70, 130, 141
+
+P = ParamSpec("P")
 
 # Long enough for a path to be read in full.
 _LONGEST = 200
@@ -50,18 +56,43 @@ def guarded(command: Callable[[], object], words: Sequence[str]) -> int:
         # rich and typer both turn a closed pipe into SystemExit(1)
         if isinstance(stop.__context__, BrokenPipeError):
             return _pipe_closed()
-        return stop.code if isinstance(stop.code, int) else 0
+        # typer's own, for the completion of a shell
+        return 0 if stop.code is None else stop.code if isinstance(stop.code, int) else OUR_FAULT
+    except _Exited as fault:
+        print(f"error: {_one_line(str(fault))}", file=sys.stderr)
+        return OUR_FAULT
     except OSError as fault:
         _discard_output()
         return _complain(f"{fault.strerror or fault}{f': {fault.filename}' if fault.filename else ''}")
     except MemoryError as fault:
         return _complain(f"not enough memory ({fault}); ask for fewer records, dimensions, trials, points or processes")
-    except Exception:  # the boundary of the program
+    except BaseException:  # the boundary of the program: whatever it is, it is no answer
         traceback.print_exc()
         return OUR_FAULT
     if code == INTERRUPTED:
         return _interrupted()
     return code if isinstance(code, int) else 0
+
+
+class _Exited(Exception):
+    """A command does not end the program: whoever did so, in the middle of one, has kept it from an answer."""
+
+
+def never_exits(command: Callable[P, None]) -> Callable[P, None]:
+    """`command` with the same signature; a SystemExit that leaves it is a fault, whatever its code."""
+
+    @functools.wraps(command)
+    def run(*arguments: P.args, **options: P.kwargs) -> None:
+        try:
+            command(*arguments, **options)
+        except SystemExit as stop:
+            if isinstance(stop.__context__, BrokenPipeError):
+                raise
+            raise _Exited(
+                f"something that was run ended the program (exit code {stop.code}) before it could answer"
+            ) from stop
+
+    return run
 
 
 def _complain(message: str) -> int:

@@ -15,7 +15,7 @@ from rich.table import Table
 
 from noisymean import __version__
 from noisymean.accountant import Account, account
-from noisymean.cli import options, values
+from noisymean.cli import gate, options, values
 from noisymean.cli.account import record, steps_of
 from noisymean.cli.output import console, emit_json, error_console, say
 from noisymean.cli.wants import Missing
@@ -71,6 +71,8 @@ def command(
     epochs: options.Epochs = None,
     delta: options.Delta = None,
     seed: Annotated[str, typer.Option("--seed", metavar="S", help="Same seed, same runs.")] = "0",
+    fail_on_violation: gate.FailOnViolation = False,
+    max_epsilon: gate.MaxEpsilon = None,
     json: options.Json = False,
 ) -> None:
     """Which denominator does this implementation really use? Found from its outputs alone.
@@ -83,6 +85,7 @@ def command(
       noisymean probe opacus==0.15.0 --no-poisson
       noisymean probe opacus --dataset-size 12544 --batch-size 256
     """
+    gated = gate.Gate.of(fail_on_violation, max_epsilon)
     subject = named(target, _built_in(target, noise_multiplier, max_grad_norm))
     wanted = (loss_reduction, poisson, clipping, grad_sample_mode)
     if isinstance(subject, OpacusRelease):
@@ -92,7 +95,7 @@ def command(
     also = _also(subject, dataset_size, sample_rate, batch_size)
     # noise that is built in is told for the probe's own sake
     loud = isinstance(subject, FunctionOfGradients) and subject.is_loud
-    asked = delta is not None or (noise_multiplier is not None and not loud)
+    asked = delta is not None or max_epsilon is not None or (noise_multiplier is not None and not loud)
     if asked:
         for name, value in (
             ("dataset_size", dataset_size), ("dimension", dimension), ("noise_multiplier", noise_multiplier), ("delta", delta),
@@ -113,6 +116,7 @@ def command(
         emit_json(_json(found, answer, refusal))
     else:
         _print(found, answer, refusal)
+    gated.check([gate.of_probe(found, answer, refusal)])
 
 
 def _built_in(target: str, noise: str | None, bound: str | None) -> BuiltIn:

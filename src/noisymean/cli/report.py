@@ -16,7 +16,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from noisymean.accountant import Account, Pair
 from noisymean.accountant import account as compute
-from noisymean.cli import options, values
+from noisymean.cli import gate, options, values
 from noisymean.cli.account import elsewhere_of, steps_of
 from noisymean.cli.mechanism import mechanism_of
 from noisymean.cli.output import console, emit_json, error_console, say
@@ -70,6 +70,8 @@ def command(
         _Text, typer.Option("--adjacency", metavar="NAME", help="Neighbours [default: add-remove].")
     ] = None,
     pair: options.PairName = None,
+    fail_on_violation: gate.FailOnViolation = False,
+    max_epsilon: gate.MaxEpsilon = None,
     json: options.Json = False,
 ) -> None:
     """One HTML page: the verdict in words, claimed / leaked / guaranteed, plots, the proof, the remedy.
@@ -84,6 +86,7 @@ def command(
       noisymean audit synthetic --mechanism easgm --dataset-size 4 --dimension 100 \\
           --sample-rate 0.05 --noise-multiplier 10 --seed 1 --json | noisymean report - --out audit.html
     """
+    gated = gate.Gate.of(fail_on_violation, max_epsilon)
     if out is None:
         raise NoisymeanError(missing_line("--out", Wanted("a file named *.html", "report.html")))
     target = page_file("out", out)
@@ -111,8 +114,13 @@ def command(
     records = [record_of(parsed(_content(name), _shown(name))) for name in names]
     asked = [_asked(typed)] if given else []
     with _bar(len(asked) + sum(isinstance(one, AccountRecord) for one in records)) as tell:
-        made = [sections.account_section(_run(one, tell), "run") for one in asked]
-        made += [_section(one, f"result-{index}", tell) for index, one in enumerate(records, 1)]
+        runs = [_run(one, tell) for one in asked]
+        made = [sections.account_section(run, "run") for run in runs]
+        judged = [gate.of_account(run.answer) for run in runs]
+        for index, one in enumerate(records, 1):
+            section, found = _section(one, f"result-{index}", tell)
+            made.append(section)
+            judged += found
     words_typed = [*names, *(part for name, value in given.items() for part in (option(name), value))]
     words_typed += [] if title == _TITLE else ["--title", title]
     line = text_of(shlex.join(["noisymean", "report", *words_typed, "--out", out]))
@@ -121,10 +129,11 @@ def command(
     if json:
         listed = [{"kind": one.kind, "title": one.title, "verdict": one.verdict.word} for one in made]
         emit_json({"page": str(target), "verdict": verdict, "sections": listed})
-        return
-    for one in made:
-        say(console(), f"{one.title}: {one.verdict.headline}")
-    say(console(), f"Page: {target}")
+    else:
+        for part in made:
+            say(console(), f"{part.title}: {part.verdict.headline}")
+        say(console(), f"Page: {target}")
+    gated.check(judged)
 
 
 # --- files -------------------------------------------------------------------------------------------------------------
@@ -151,12 +160,14 @@ def _content(name: str) -> bytes:
     return bytes(content)
 
 
-def _section(found: Record, name: str, tell: Callable[[], None]) -> Section:
+def _section(found: Record, name: str, tell: Callable[[], None]) -> tuple[Section, list[gate.Judged]]:
+    """What is shown of a file, and what it says to a script."""
     if isinstance(found, AccountRecord):
-        return sections.account_section(_checked(found, tell), name)
+        run = _checked(found, tell)
+        return sections.account_section(run, name), [gate.of_account(run.answer)]
     if isinstance(found, AuditRecord):
-        return sections.audit_section(found, name)
-    return sections.code_section(found, name)
+        return sections.audit_section(found, name), [gate.of_audit_record(found)]
+    return sections.code_section(found, name), gate.of_code_record(found)
 
 
 def _checked(found: AccountRecord, tell: Callable[[], None]) -> Run:

@@ -45,6 +45,7 @@ WANTED = {
     "delta": Wanted("a number with 0 < delta <= 1", "1e-5"),
     "epsilon": Wanted("a number >= 0", "1.0"),
     "target_epsilon": Wanted("a number > 0", "2.0"),
+    "max_epsilon": Wanted("a finite number >= 0", "3.0"),
     "pair": Wanted("smaller or larger", "larger"),
     "adjacency": Wanted("one of add-remove, zero-out, replace-one", "add-remove"),
     "trials": Wanted("a whole number from 2 to 1e+09", "10000", _WRITTEN),

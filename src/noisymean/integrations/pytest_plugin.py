@@ -6,8 +6,9 @@ r"""The audit inside other libraries' tests: `assert_private`, and a fixture of 
         assert_private(release, claim=(1.0, 1e-5), trials=2_000)
 
 A test must not be a lottery: the seed is fixed unless another one is given, and then a failure repeats itself. A test that
-passes proves nothing; one that fails is a violation at the stated confidence. The entry point is `pytest_noisymean`, which
-loads this module when the fixture is used and not before.
+passes proves nothing, so it says what it would have caught (`noisymean.audit.sight`), and one that would not have caught a claim
+broken by `sees_factor` is refused; one that fails is a violation at the stated confidence. The entry point is
+`pytest_noisymean`, which loads this module when the fixture is used and not before.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from pathlib import Path
 from typing import TypeAlias
 
 from noisymean.audit import Audit, audit, distinguisher
-from noisymean.errors import InvalidInput
+from noisymean.audit.sight import Sight, trials_to_see
+from noisymean.errors import InvalidInput, check_number
 from noisymean.mechanisms import SGM
 from noisymean.outward import at_least, at_most
 from noisymean.targets.callable_ import UserCallable
@@ -31,6 +33,7 @@ Claim: TypeAlias = TradeOff | SGM | tuple[float, float] | float
 Release: TypeAlias = Callable[..., object]
 _DELTA = 1e-5
 _SEED = 1
+SEES_FACTOR = 10.0
 
 
 class NotPrivate(AssertionError):
@@ -41,6 +44,22 @@ class NotPrivate(AssertionError):
         self.audit = found
 
 
+class TooWeak(InvalidInput):
+    """A test that would pass whatever it is shown; carries what it would have caught."""
+
+    def __init__(self, seen: Sight, factor: float, enough: int | None) -> None:
+        needed = "more than can be run" if enough is None else f"at least {enough:,}"
+        sees = "no factor" if seen.epsilon is None else f"the factor {at_most(seen.factor, '.3g')}"
+        super().__init__(
+            "trials",
+            seen.trials,
+            f"{needed} to see the claimed epsilon {at_most(seen.claimed, '.4g')} at delta = {seen.delta:g} broken by the factor"
+            f" {factor:g} with probability {100.0 * seen.probability:g} % ({seen.broken})",
+            f"these see {sees}; give more trials, a claim that is a mechanism, or sees_factor=",
+        )
+        self.sight = seen
+
+
 def assert_private(
     target: Target | Release | str | Path,
     *,
@@ -48,6 +67,7 @@ def assert_private(
     trials: int = 2_000,
     confidence: float = 0.99,
     seed: int = _SEED,
+    sees_factor: float | None = SEES_FACTOR,
     test: str | None = None,
 ) -> Audit:
     """Run `trials` trials, half on each dataset, and fail if they contradict `claim`; returns the audit.
@@ -55,9 +75,15 @@ def assert_private(
     `target` is anything with the methods of `noisymean.targets.protocol.Target`, a function at module level, or "FILE.py:NAME"
     (docs/audit.md). `claim` is epsilon, (epsilon, delta), `SGM(...)` for each round, or a trade-off function; default: the
     target's own. A true claim fails with probability at most 1 - confidence.
+
+    A test that passes carries in `.sight` what it would have caught with probability 90 %: the least epsilon of the claimed
+    mechanism with less noise (one round of SGM), or of a Gaussian mechanism (every other claim). Where that is more than
+    `sees_factor` times the claimed epsilon, the test is refused: it would pass whatever it is shown. None: never refused.
     `test` names the test that runs this, for the message.
     """
     __tracebackhide__ = True
+    if sees_factor is not None:
+        check_number("sees_factor", sees_factor, above=1.0, remedy="or None, to refuse no test")
     what = target_of(target)
     curve = _curve(claim, what.steps)
     delta = claim[1] if isinstance(claim, tuple) and claim[1] > 0.0 else _DELTA
@@ -68,6 +94,10 @@ def assert_private(
         raise InvalidInput("claim", None, "given for a target that claims nothing", "e.g. claim=(1.0, 1e-5)")
     if found.verdict.word == "violated":
         raise NotPrivate(_message(found, what, claim, test), found)
+    if sees_factor is not None and found.sight.claimed == 0.0:
+        raise InvalidInput("sees_factor", sees_factor, "None where epsilon = 0 is claimed", "every factor of it is 0")
+    if sees_factor is not None and not found.sight.factor <= sees_factor:
+        raise TooWeak(found.sight, sees_factor, trials_to_see(found, sees_factor))
     return found
 
 

@@ -28,6 +28,7 @@ import numpy as np
 
 from noisymean.errors import InvalidInput
 from noisymean.numerics.logs import Array
+from noisymean.targets.foreign import Misbehaved, call
 from noisymean.targets.protocol import Known, Neighbour, TrialFault
 from noisymean.tradeoff import EpsilonDelta, TradeOff
 
@@ -81,14 +82,14 @@ class UserCallable:
 
     def known(self) -> Known | None:
         """What the callable says about itself."""
-        found = getattr(self._release, "known", None)
+        found = self._attached("known")
         if found is not None and not isinstance(found, Known):
             raise InvalidInput("target", f"{self.name}.known", "a noisymean.targets.protocol.Known, or left out")
         return found
 
     def claim(self) -> TradeOff | None:
         """What the callable says is claimed for it."""
-        found = getattr(self._release, "claim", None)
+        found = self._attached("claim")
         if found is None or isinstance(found, TradeOff):
             return found
         try:
@@ -96,6 +97,14 @@ class UserCallable:
             return EpsilonDelta(float(epsilon), float(delta))
         except (TypeError, ValueError) as fault:
             raise InvalidInput("target", f"{self.name}.claim", "a TradeOff or (epsilon, delta)", str(fault)) from None
+
+    def _attached(self, name: str) -> Any:
+        """What the callable carries under that name; None if nothing."""
+        release = self._release
+        try:
+            return call(lambda: getattr(release, name, None))
+        except Misbehaved as fault:
+            raise InvalidInput("target", f"{self.name}.{name}", "a value, or left out", f"it {fault}") from fault
 
     def release(self, neighbour: Neighbour, generator: np.random.Generator, trials: int) -> Array:
         """One run after the other, each with a child of `generator`."""
@@ -145,13 +154,17 @@ class UserCallable:
 def _run(release: Release, neighbour: Neighbour, source: np.random.Generator, index: int) -> Array:
     where = _how_to(source)
     try:
-        found = release(neighbour is Neighbour.LARGER, source)
-    except Exception as fault:  # whatever a user's code raises belongs to that trial
-        raise TrialFault(index, f"raised {type(fault).__name__}: {fault}; {where}") from fault
+        found = call(lambda: release(neighbour is Neighbour.LARGER, source))
+    except Misbehaved as fault:
+        raise TrialFault(index, f"{fault}; {where}") from fault
     try:
-        rows = np.asarray(found, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise TrialFault(index, f"released a {type(found).__name__} that is not an array of numbers; {where}") from None
+        # an array of plain numbers runs nothing of the user's when it is read
+        plain = type(found) is np.ndarray and found.dtype.kind in "fiu"
+        rows = np.asarray(found, np.float64) if plain else call(lambda: np.asarray(found, dtype=np.float64))
+    except Misbehaved as fault:
+        did = "" if isinstance(fault.__cause__, TypeError | ValueError) else f": it {fault}"
+        kind = type(found).__name__
+        raise TrialFault(index, f"released a {kind} that is not an array of numbers{did}; {where}") from None
     if rows.ndim == 1:
         rows = rows[None, :]
     if rows.ndim != 2 or rows.size == 0:
@@ -194,13 +207,17 @@ def loaded(file: Path, attribute: str) -> Release:
         raise InvalidInput("target", str(file), "a Python file, FILE.py:NAME")
     module = importlib.util.module_from_spec(spec)
     sys.modules[module_name] = module
+    loader = spec.loader
+
+    def executed() -> Any:
+        loader.exec_module(module)
+        return getattr(module, attribute, None)
+
     try:
-        spec.loader.exec_module(module)
-    except Exception as fault:  # the file is the user's
-        raise InvalidInput(
-            "target", str(file), "a file that can be imported", f"{type(fault).__name__}: {fault}"
-        ) from fault
-    found = getattr(module, attribute, None)
+        found = call(executed)
+    except Misbehaved as fault:
+        name = f"{file.name}:{attribute}"
+        raise InvalidInput("target", name, "in a file that can be imported", f"{file.name} {fault}") from fault
     if not callable(found):
         names = ", ".join(name for name, value in vars(module).items() if callable(value) and not name.startswith("_"))
         raise InvalidInput("target", f"{file.name}:{attribute}", f"a callable of that file ({names or 'it has none'})")

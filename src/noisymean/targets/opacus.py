@@ -263,14 +263,28 @@ class OpacusTarget:
 
     @property
     def claimed_rate(self) -> Fraction:
-        """The rate that the accountant is told on D."""
+        """The rate that the release's accountant is told on D: in floating point, as the release computes it.
+
+        Through its loader 1.x says one over the steps of an epoch, int(1/(1/L)), which is not always the L of the sampler.
+        """
         match self.sampling:
             case AtRate(rate=rate):
                 return rate
             case ThroughLoader(batch_size=size):
-                return Fraction(1, -(-self.dataset_size // size))
+                return Fraction(1, self._loader(size).run(self.dataset_size).steps_per_epoch)
+            case Shuffled(batch_size=size) if Release(self.release_version).era is Era.MAKE_PRIVATE:
+                # the loader stays the user's own, and its length is what is asked
+                return Fraction(1, self._loader(size).run(self.dataset_size).loader_length)
             case Shuffled(batch_size=size):
                 return Fraction(size, self.dataset_size)
+
+    def _loader(self, batch_size: int) -> OpacusLoader:
+        return OpacusLoader(
+            dataset_size=self.dataset_size,
+            batch_size=batch_size,
+            dimension=self.dimension,
+            noise_multiplier=self.noise_multiplier,
+        )
 
     def configuration(self) -> Mapping[str, Any]:
         """All of it."""

@@ -29,6 +29,7 @@ from noisymean.numerics.logs import Array
 from noisymean.probe.records import SPARE
 from noisymean.probe.subject import Adaptation, Knob, Raised, Run
 from noisymean.targets.callable_ import loaded
+from noisymean.targets.foreign import Misbehaved, call
 
 # Gradients of almost nothing instead of zero: a function may divide by their length.
 _FAINT = 1e-12
@@ -136,9 +137,11 @@ class FunctionOfGradients:
     def _once(self, gradients: Array, generator: np.random.Generator, options: dict[str, Any]) -> Array:
         try:
             with np.errstate(all="ignore"):
-                found = np.asarray(self.release(gradients.copy(), generator, **options), dtype=np.float64)
-        except Exception as fault:  # whatever a user's code raises is a finding
-            raise Raised(f"{type(fault).__name__}: {fault}") from fault
+                found = call(lambda: np.asarray(self.release(gradients.copy(), generator, **options), dtype=np.float64))
+        except Misbehaved as fault:
+            # whatever a user's code raises is a finding
+            cause, kind = fault.__cause__, type(fault.__cause__).__name__
+            raise Raised(f"{kind}: {cause}" if isinstance(cause, Exception) else f"{kind} (it {fault})") from cause
         if found.shape != gradients.shape[1:]:
             raise Raised(f"it released shape {found.shape} for gradients of {gradients.shape[1]} numbers")
         return found

@@ -193,9 +193,10 @@ def audit_record(node: Node) -> AuditRecord:
 
 def _check_verdict(found: AuditRecord, verdict: Node) -> None:
     """A claim is violated exactly if a corner lies below it or there were more right guesses than it allows."""
-    if (found.claimed is None or found.claimed_delta is None) != (found.verdict is None):
+    unfinished = found.interrupted and found.verdict is None
+    if (found.claimed is None or found.claimed_delta is None) != (found.verdict is None) and not unfinished:
         verdict.refuse("there exactly if something is claimed", _CHANGED)
-    if found.claimed is None or found.claimed_delta is None:
+    if found.claimed is None or found.claimed_delta is None or unfinished:
         return
     below = (claim - beta for claim, beta in zip(found.claimed, found.curve_beta, strict=True))
     most = max(found.delta_lower - found.claimed_delta, *below, -1.0)

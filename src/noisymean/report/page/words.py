@@ -240,6 +240,13 @@ def audit_verdict(found: AuditRecord) -> Verdict:
                 f" ({sure}).",
                 "This does not prove the promise: another attacker, or more runs, may do better.",
             )
+        case None if found.interrupted and found.claimed is not None:
+            return Verdict(
+                "undetermined",
+                "unknown",
+                "interrupted",
+                f"The audit was interrupted after {runs}: nothing so far speaks against the promise, and that is no verdict.",
+            )
         case _:
             return Verdict(
                 "no-claim",
