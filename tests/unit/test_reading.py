@@ -485,3 +485,87 @@ def test_a_constant_is_one(name: str, tmp_path: Path) -> None:
     source = read(tmp_path, CONSTANTS[name])
     assert read_verdict(source) is CONSTANT, source.statements
     assert read_mechanism(source) is Kind.SGM
+
+
+def test_no_number_of_the_data_is_left_out_of_the_list(tmp_path: Path) -> None:
+    """Every candidate, with its place, its source, what it is divided by, and how sure that is."""
+    text = """
+    import torch
+    def one(summed_grad, N, q):
+        return (summed_grad + torch.randn(3)) / (N * q)
+    def two(summed_grad, batch):
+        return (summed_grad + torch.randn(3)) / len(batch)
+    def three(x, keep):
+        return x / max(1, keep.sum())
+    """
+    source = read(tmp_path, text)
+    first, second, third = source.statements
+    assert [one.place for one in source.statements] == ["step.py:4", "step.py:6", "step.py:8"]
+    assert (first.by, first.origins) == ("N * q", (Origin.EXPECTED,))
+    assert (second.by, second.origins, second.sure) == ("len(batch)", (Origin.BATCH,), Sure.NAMED)
+    assert (third.by, third.origins) == ("max(1, keep.sum())", (Origin.BATCH,))
+    assert (third.role, third.sure, third.text) == (Role.UNCLEAR, Sure.UNSURE, "return x / max(1, keep.sum())")
+    # several kinds: the verdict is the worst, and there is no one mechanism
+    assert read_verdict(source) is DATA
+    assert read_mechanism(source) is Kind.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("division", "kind"),
+    [("len(batch)", Kind.ASGM), ("(len(dataset) * q)", Kind.EASGM), ("int(len(dataset) * q)", Kind.FEASGM)],
+)
+def test_one_kind_has_its_name(division: str, kind: Kind, tmp_path: Path) -> None:
+    assert read_mechanism(read(tmp_path, torch_step(f"return noisy / {division}", "batch, dataset, q"))) is kind
+
+
+def test_a_file_that_cannot_be_parsed_forbids_a_constant(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text(torch_step("return noisy / 256"))
+    assert read_verdict(read_source(tmp_path)) is CONSTANT
+    (tmp_path / "b.py").write_text("def (:")
+    assert read_verdict(read_source(tmp_path)) is UNKNOWN
+
+
+def test_a_file_is_read_whatever_its_name(tmp_path: Path) -> None:
+    """test_*.py is left out of a folder, not if it is what was asked for."""
+    (tmp_path / "test_step.py").write_text(torch_step("return noisy / len(batch)"))
+    assert read_verdict(read_source(tmp_path / "test_step.py")) is DATA
+    assert read_source(tmp_path).files == 0
+
+
+# --- the command -------------------------------------------------------------------------------------------------------
+
+
+def test_the_command_says_unknown_and_what_to_do(tmp_path: Path) -> None:
+    file = tmp_path / "step.py"
+    file.write_text("def f(x, keep):\n    return x / max(1, keep.sum())\n")
+    done = run("code-audit", str(file))
+    assert done.code == 0
+    assert f"{file}: unknown; 1 file read, nothing of it was run." in done.out
+    assert "One division was not understood" in done.out
+    assert f"noisymean probe {file}:NAME" in done.out
+    plain = json.loads(run("code-audit", str(file), "--json").out)
+    assert (plain["verdict"], plain["mechanism"]) == ("unknown", "unknown")
+    (one,) = plain["statements"]
+    assert (one["file"], one["line"], one["by"], one["sure"]) == ("step.py", 2, "max(1, keep.sum())", "perhaps not noisy")
+
+
+def test_two_kinds_in_one_file_are_never_a_constant(tmp_path: Path) -> None:
+    file = tmp_path / "step.py"
+    file.write_text(textwrap.dedent(DATA_DEPENDENT["N q here, |B| there"]))
+    done = run("code-audit", str(file))
+    assert f"{file}: depends on the data; 1 file read" in done.out
+    assert "The denominator is N q or |B|, which depends on how it is used." in done.out
+    assert "SGM" not in done.out
+
+
+def test_a_constant_says_what_it_rests_on(tmp_path: Path) -> None:
+    file = tmp_path / "step.py"
+    file.write_text(torch_step("return noisy / expected_batch_size", "expected_batch_size"))
+    done = run("code-audit", str(file))
+    assert f"{file}: a constant (SGM); 1 file read" in done.out
+    assert "Whether the caller takes it from the data is not known here." in done.out
+
+
+def test_every_origin_is_either_of_the_data_a_constant_or_not_understood() -> None:
+    left = set(Origin) - OF_THE_DATA - {Origin.NUMBER, Origin.CALLER}
+    assert left == {Origin.PASSED, Origin.NORM, Origin.UNKNOWN}

@@ -6,6 +6,7 @@ values     text of an option -> number, or a complaint
 mechanism  those numbers -> the mechanism they describe; to add one, name its builder there
 verdict    curves -> violated, holds or undetermined, in a sentence
 output     numbers -> table, JSON or file
+encoding   characters that a terminal cannot show -> ones that it can
 faults     anything that went wrong -> one line and an exit code
 """
 

@@ -396,7 +396,16 @@ def code_section(found: CodeRecord, name: str) -> Section:
             "releases": found.releases,
             "kind": None if found.kind is None else found.kind.upper(),
             "poisson": found.poisson,
-            "statements": [(one.place, one.text, one.role, one.by) for one in found.statements],
+            "statements": [
+                (
+                    one.place,
+                    one.text,
+                    one.role.value,
+                    f"{one.by}: {' or '.join(origin.value for origin in one.origins)}",
+                    one.sure.value,
+                )
+                for one in found.statements
+            ],
             "unreadable": found.unreadable,
             "command": shlex.join(["noisymean", "code-audit", found.package, *versions]),
         },
