@@ -59,11 +59,15 @@ DATA_DEPENDENT = {
     "torch.reciprocal": torch_step("return noisy * torch.reciprocal(mask.sum())"),
     "a step length": torch_step("optimizer.weight.data.add_(noisy, alpha=-0.1 / len(batch))"),
     "a renamed size": torch_step("n = len(batch)\n    m = float(n)\n    k = torch.tensor(m)\n    return noisy / k"),
-    "another name for what is noisy": torch_step("out = noisy.clone()\n    result = out\n    return result / len(batch)"),
+    "another name for what is noisy": torch_step(
+        "out = noisy.clone()\n    result = out\n    return result / len(batch)"
+    ),
     "a loop over parts": torch_step("result = []\n    for part in noisy:\n        result.append(part / len(batch))"),
     "a comprehension": torch_step("return [part / len(batch) for part in [noisy]]"),
     "a dictionary": torch_step("return {k: v / len(batch) for k, v in {'w': noisy}.items()}"),
-    "an if that hides it": torch_step("n = 256\n    if mask is not None:\n        n = mask.sum()\n    return noisy / n"),
+    "an if that hides it": torch_step(
+        "n = 256\n    if mask is not None:\n        n = mask.sum()\n    return noisy / n"
+    ),
     "only one of two branches": torch_step(
         "if mask is None:\n        return noisy / 256\n    return noisy / len(batch)"
     ),
@@ -239,7 +243,9 @@ DATA_DEPENDENT = {
             return (total + torch.randn(3)) / n
         """,
     "a number that is filled in": torch_step("n = torch.tensor(1.0)\n    n.fill_(len(batch))\n    return noisy / n"),
-    "a number that is overwritten": torch_step("n = np.array(0)\n    np.add(n, len(batch), out=n)\n    return noisy / n"),
+    "a number that is overwritten": torch_step(
+        "n = np.array(0)\n    np.add(n, len(batch), out=n)\n    return noisy / n"
+    ),
     "rounded down": torch_step("return noisy // len(batch)"),
     "accumulated gradients": """
         import torch
@@ -546,7 +552,12 @@ def test_the_command_says_unknown_and_what_to_do(tmp_path: Path) -> None:
     plain = json.loads(run("code-audit", str(file), "--json").out)
     assert (plain["verdict"], plain["mechanism"]) == ("unknown", "unknown")
     (one,) = plain["statements"]
-    assert (one["file"], one["line"], one["by"], one["sure"]) == ("step.py", 2, "max(1, keep.sum())", "perhaps not noisy")
+    assert (one["file"], one["line"], one["by"], one["sure"]) == (
+        "step.py",
+        2,
+        "max(1, keep.sum())",
+        "perhaps not noisy",
+    )
 
 
 def test_two_kinds_in_one_file_are_never_a_constant(tmp_path: Path) -> None:

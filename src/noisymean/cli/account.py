@@ -17,7 +17,17 @@ from noisymean.accountant import account as compute
 from noisymean.cli import options, values
 from noisymean.cli.curve import settings
 from noisymean.cli.mechanism import mechanism_of
-from noisymean.cli.output import console, emit_json, error_console, finite, note, plot_file, said_beside_a_bar, say, write_plot
+from noisymean.cli.output import (
+    console,
+    emit_json,
+    error_console,
+    finite,
+    note,
+    plot_file,
+    said_beside_a_bar,
+    say,
+    write_plot,
+)
 from noisymean.cli.wants import Missing
 from noisymean.errors import InvalidInput
 from noisymean.integrations.reported import reported
@@ -121,7 +131,11 @@ def elsewhere_of(
 
 def _figure(mechanism: Mechanism, steps: int, delta: float) -> Figure:
     with Progress(
-        said_beside_a_bar("epsilon against steps"), BarColumn(), TimeRemainingColumn(), console=error_console(), transient=True
+        said_beside_a_bar("epsilon against steps"),
+        BarColumn(),
+        TimeRemainingColumn(),
+        console=error_console(),
+        transient=True,
     ) as bar:
         task = bar.add_task("", total=min(_POINTS, steps))
         grown: Growth = growth(

@@ -25,15 +25,15 @@ _SPELLED = {
 def spelled(character: str) -> str:
     """A character in ASCII, or its code.
 
-    >>> [spelled(one) for one in "≥σ─│²é☃"]
-    ['>=', 'sigma', '-', '|', '2', 'e', '\\\\u2603']
+    >>> [spelled(one) for one in "≥σ─│┼²é☃"]
+    ['>=', 'sigma', '-', '|', '+', '2', 'e', '\\\\u2603']
     """
     if character in _SPELLED:
         return _SPELLED[character]
     name = unicodedata.name(character, "")
     if name.startswith(("BOX DRAWINGS", "BLOCK")):
-        straight = {"HORIZONTAL": "-", "VERTICAL": "|"}
-        return next((sign for word, sign in straight.items() if name.endswith(word)), "+")
+        kind = name.split(" ", 3)[-1]
+        return {"HORIZONTAL": "-", "VERTICAL": "|"}.get(kind, "+")
     plain = unicodedata.normalize("NFKD", character).encode("ascii", "ignore").decode("ascii")
     return plain or character.encode("unicode_escape", "surrogatepass").decode("ascii")
 

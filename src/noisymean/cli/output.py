@@ -52,7 +52,11 @@ def said_beside_a_bar(template: str) -> TextColumn:
 def visible(text: str) -> str:
     """The text on one line, with what would move the cursor, colour the rest or turn its direction written out."""
     return "".join(
-        one if one.isprintable() else " " if one in "\n\t" else one.encode("unicode_escape", "surrogatepass").decode("ascii")
+        one
+        if one.isprintable()
+        else " "
+        if one in "\n\t"
+        else one.encode("unicode_escape", "surrogatepass").decode("ascii")
         for one in text
     )
 

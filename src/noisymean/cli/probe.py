@@ -176,7 +176,9 @@ def _bar(what: str) -> Iterator[Progress]:
     if not out.is_terminal:
         yield lambda done, total: None
         return
-    with Bar(said_beside_a_bar("{task.description}"), BarColumn(), TimeRemainingColumn(), console=out, transient=True) as bar:
+    with Bar(
+        said_beside_a_bar("{task.description}"), BarColumn(), TimeRemainingColumn(), console=out, transient=True
+    ) as bar:
         task = bar.add_task(f"probing {what}", total=1)
         yield lambda done, total: bar.update(task, completed=done, total=total)
 

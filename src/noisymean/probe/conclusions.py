@@ -94,7 +94,7 @@ def _runs(statement: Statement, reduction: str, poisson: bool) -> bool:
 
 
 def read_kind(source: Source, *, reduction: str = "mean", poisson: bool = True) -> Kind:
-    """What to compare with what running shows under these options. No verdict: see `read_verdict` for source that is only read."""
+    """What to compare with what running shows under these options; for source that is only read there is `read_verdict`."""
     if not dividing(source):
         return Kind.UNKNOWN
     statements = dividing(source, reduction=reduction, poisson=poisson)

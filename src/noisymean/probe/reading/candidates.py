@@ -14,7 +14,8 @@ from noisymean.probe.reading.syntax import NOT_SIZES, Division, Product, Scope, 
 
 _PLACEHOLDER = re.compile(r"^[gvx]$")
 _SIZE = re.compile(
-    r"batch|bsize|bsz|normalize_by|normalizer|denominator|sample_size|lot_size|num_(samples|examples|records)", re.IGNORECASE
+    r"batch|bsize|bsz|normalize_by|normalizer|denominator|sample_size|lot_size|num_(samples|examples|records)",
+    re.IGNORECASE,
 )
 # What is measured of a run and not released by it. A learning rate is not among them: it multiplies what is released.
 _MEASURED = re.compile(
@@ -23,10 +24,14 @@ _MEASURED = re.compile(
     re.IGNORECASE,
 )
 _LOSS = re.compile(r"loss(?!_?(scale|factor|weight))|accura|perplex|auc$", re.IGNORECASE)
-_SETTING = re.compile(r"batch|size|epoch|steps|num|^[nbltq]$|lot|len|total|dataset|data|loader|range|float|int|math|ceil", re.IGNORECASE)
+_SETTING = re.compile(
+    r"batch|size|epoch|steps|num|^[nbltq]$|lot|len|total|dataset|data|loader|range|float|int|math|ceil", re.IGNORECASE
+)
 # A factor of this name may be a reciprocal; a step length or a noise multiplier is none.
 _FACTOR = re.compile(r"scal|inv|recip|factor|coef|weight|normali", re.IGNORECASE)
-_KEEPS_VALUE = re.compile(r"float|min|max|minimum|maximum|clamp|clip|tensor|as_tensor|array|asarray|abs|float32|float64|sqrt|where|stop_gradient")
+_KEEPS_VALUE = re.compile(
+    r"float|min|max|minimum|maximum|clamp|clip|tensor|as_tensor|array|asarray|abs|float32|float64|sqrt|where|stop_gradient"
+)
 _DEVIATION = re.compile(r"noise_(mult|s)|stddev|sigma|^std$", re.IGNORECASE)
 _LONGEST = 200
 
@@ -165,7 +170,11 @@ class Candidates:
             found = list(self._reciprocals(Value(factor, one.scope), DEPTH, set()))
             for above, below in found:
                 origins = self._origins(below.expression, one, below.scope)
-                if origins <= CONSTANTS and above is not None and self._origins(above.expression, one, above.scope) - CONSTANTS:
+                if (
+                    origins <= CONSTANTS
+                    and above is not None
+                    and self._origins(above.expression, one, above.scope) - CONSTANTS
+                ):
                     # a constant below and something else above
                     origins = origins | {Origin.UNKNOWN}
                 self._met.add(below.expression)
@@ -177,7 +186,9 @@ class Candidates:
                 if origins & OF_THE_DATA or (strange and not origins <= CONSTANTS):
                     yield self._statement(one, what, factor, Role.UNCLEAR, {Origin.UNKNOWN}, Sure.UNSURE)
 
-    def _reciprocals(self, value: Value, depth: int, seen: set[tuple[str, int]]) -> Iterator[tuple[Value | None, Value]]:
+    def _reciprocals(
+        self, value: Value, depth: int, seen: set[tuple[str, int]]
+    ) -> Iterator[tuple[Value | None, Value]]:
         """The fractions that a factor is made of: what is above and what is below the line."""
         node, scope = value.expression, value.scope
         if depth == 0:
@@ -241,8 +252,8 @@ class Candidates:
                 for one in self._syntax.returned.get(name, []):
                     yield from self._reciprocals(one, depth - 1, seen)
         elif _KEEPS_VALUE.fullmatch(name):
-            for one in arguments:
-                yield from self._reciprocals(Value(one, scope), depth - 1, seen)
+            for part in arguments:
+                yield from self._reciprocals(Value(part, scope), depth - 1, seen)
 
     def _passed(self, name: str, scope: Scope) -> list[Value]:
         """What is handed over for a parameter."""
@@ -278,7 +289,17 @@ class Candidates:
         return Statement(at.scope.module, line, text, role, shown_by, ordered, sure, noisy, at.guards)
 
 
-_BLOCKS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.With, ast.For, ast.If, ast.While, ast.Try, ast.Module)
+_BLOCKS = (
+    ast.FunctionDef,
+    ast.AsyncFunctionDef,
+    ast.ClassDef,
+    ast.With,
+    ast.For,
+    ast.If,
+    ast.While,
+    ast.Try,
+    ast.Module,
+)
 
 
 def _is_sized(node: ast.expr) -> bool:

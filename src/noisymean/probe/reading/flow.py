@@ -22,9 +22,13 @@ _NUMBERS = re.compile(
 )
 GRADIENT_NAMES = re.compile(r"grad|summed|clipped|unclipped|update|^_?g$", re.IGNORECASE)
 NOISE_NAMES = re.compile(r"noise|noisy|stddev|perturb|privati[sz]ed", re.IGNORECASE)
-_GENERATORS = re.compile(r"randn|randn_like|normal_?|standard_normal|gauss|normalvariate|laplace|multivariate_normal|gaussian\w*")
+_GENERATORS = re.compile(
+    r"randn|randn_like|normal_?|standard_normal|gauss|normalvariate|laplace|multivariate_normal|gaussian\w*"
+)
 # Neither values of the array nor anything made of them.
-_SIZES = re.compile(r"len|shape|size|numel|ndim|dtype|device|norms?|vector_norm|global_norm|count_nonzero|range|split|key|PRNGKey|item")
+_SIZES = re.compile(
+    r"len|shape|size|numel|ndim|dtype|device|norms?|vector_norm|global_norm|count_nonzero|range|split|key|PRNGKey|item"
+)
 # Functions of arrays that keep what is in them.
 _KEEPS = re.compile(
     r"n?an?sum|sum|reduce_sum|psum|stack|cat|concatenate|concat|array|asarray|tensor|as_tensor|where|tree_map|map|tree_multimap|list|tuple"
@@ -121,7 +125,11 @@ class Flow:
             seen.add(key)
             return max([named, *(self._of(one, depth - 1, seen) for one in self.syntax.returned[name])])
         arguments = [*node.args, *(one.value for one in node.keywords)]
-        if owner is not None and not is_module(owner) and not (isinstance(owner, ast.Name) and owner.id in self.syntax.imported):
+        if (
+            owner is not None
+            and not is_module(owner)
+            and not (isinstance(owner, ast.Name) and owner.id in self.syntax.imported)
+        ):
             # a method of an array keeps what is in it
             kept = inner(owner)
             return max(kept, named, min(inner(*arguments), kept) if kept >= Contents.GRADIENT else Contents.OTHER)
@@ -146,7 +154,9 @@ class Flow:
             found.append(self._passed(name, at, depth, seen))
         return max(found, default=Contents.OTHER)
 
-    def _attribute(self, node: ast.Attribute, scope: Scope, depth: int, seen: set[_Key], before: int | None) -> Contents:
+    def _attribute(
+        self, node: ast.Attribute, scope: Scope, depth: int, seen: set[_Key], before: int | None
+    ) -> Contents:
         name = node.attr
         if last_name(node.value) not in ("self", "cls") and by_name(name) is Contents.OTHER and name != "data":
             # an attribute of anything: too many have the same name

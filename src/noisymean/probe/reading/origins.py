@@ -15,17 +15,27 @@ from typing import TypeAlias, final
 from noisymean.probe.reading.source import CONSTANTS, OF_THE_DATA, Origin
 from noisymean.probe.reading.syntax import NOT_SIZES, Scope, Syntax, Value, factors, is_module, last_name, names_in
 
-_MACHINES = re.compile(r"world_size|(get_)?world_?size|n(um)?_(gpus|devices|replicas|workers|processes)|(local_)?device_count")
+_MACHINES = re.compile(
+    r"world_size|(get_)?world_?size|n(um)?_(gpus|devices|replicas|workers|processes)|(local_)?device_count"
+)
 _RATE = re.compile(r"rate|prob|^q$", re.IGNORECASE)
 _COUNT = re.compile(r"size|len|num|count|samples|records|examples|dataset|^n$", re.IGNORECASE)
-_DATASET = re.compile(r"data_?(set)?_?(size|len)|(train|data|dataset)_(size|len)|n(um)?_(train|data|total|records)|^total_(records|examples)", re.IGNORECASE)
+_DATASET = re.compile(
+    r"data_?(set)?_?(size|len)|(train|data|dataset)_(size|len)|n(um)?_(train|data|total|records)|^total_(records|examples)",
+    re.IGNORECASE,
+)
 # N, or |B|: the name does not tell.
 _EITHER = re.compile(r"n|(n|num|number)_?(of_)?(samples|examples|points|rows|items|records)", re.IGNORECASE)
 _DATA = re.compile(r"data|train|corpus|records|population|loader", re.IGNORECASE)
 _BATCH = re.compile(r"batch|mini|lot|sampled|chosen|selected|subset", re.IGNORECASE)
 # Of fixed number in a model or a machine.
-_PARTS = re.compile(r"^(self\.)?_?(named_)?(param|layer|module|device|gpu|weight|group|head)s?(eters|_groups|_list|_shapes)?$", re.IGNORECASE)
-_MASK = re.compile(r"mask|keep|kept|select|includ|chosen|sampled|particip|drawn|indicator|weights?$|^picked", re.IGNORECASE)
+_PARTS = re.compile(
+    r"^(self\.)?_?(named_)?(param|layer|module|device|gpu|weight|group|head)s?(eters|_groups|_list|_shapes)?$",
+    re.IGNORECASE,
+)
+_MASK = re.compile(
+    r"mask|keep|kept|select|includ|chosen|sampled|particip|drawn|indicator|weights?$|^picked", re.IGNORECASE
+)
 _NORM = re.compile(r"norms?$|^norms?_", re.IGNORECASE)
 _BOUND = re.compile(r"^c$|clip|bound|max_\w*norm|l2_norm|threshold|sensitivity", re.IGNORECASE)
 _NORM_CALLS = re.compile(r"(vector_|global_|matrix_|clip_grad_|linalg_)?norm_?")
@@ -35,7 +45,10 @@ _CASTS = re.compile(
 )
 _WHOLE = re.compile(r"int|floor|round|ceil|trunc|int32|int64|long|rint|floor_divide|round_|floor_")
 _COUNTS = re.compile(r"sum|count_nonzero|bincount|nansum|reduce_sum|psum")
-_SETTINGS = re.compile(r"^_?(args|arguments|config|configuration|cfg|conf|flags|hparams|hyperparams|hps?|opts?|options|settings|namespace)$", re.IGNORECASE)
+_SETTINGS = re.compile(
+    r"^_?(args|arguments|config|configuration|cfg|conf|flags|hparams|hyperparams|hps?|opts?|options|settings|namespace)$",
+    re.IGNORECASE,
+)
 # A number that a caller fixes by its name, though it is handed over at every call.
 _FIXED = re.compile(
     r"expected|nominal|^lot|lot_size|target|fixed|logical|normali[sz]|denominator|accum\w*_?(steps?|iter|factor)|micro_?batches|world|"
@@ -116,7 +129,10 @@ class Origins:
         if _MACHINES.fullmatch(name):
             return {Origin.CALLER}
         owner = node.func.value if isinstance(node.func, ast.Attribute) else None
-        arguments = [*node.args, *(one.value for one in node.keywords if one.arg in ("min", "max", "a_min", "a_max", "fill_value"))]
+        arguments = [
+            *node.args,
+            *(one.value for one in node.keywords if one.arg in ("min", "max", "a_min", "a_max", "fill_value")),
+        ]
 
         def inner(*nodes: ast.expr) -> set[Origin]:
             found: set[Origin] = set()
@@ -153,7 +169,11 @@ class Origins:
         summed = owner if owner is not None and not self._is_module(owner) else node.args[0] if node.args else None
         if summed is None:
             return {Origin.UNKNOWN}
-        if any(one in names_in(summed) for one in ("square", "norm")) or "**" in ast.unparse(summed) or ".pow(" in ast.unparse(summed):
+        if (
+            any(one in names_in(summed) for one in ("square", "norm"))
+            or "**" in ast.unparse(summed)
+            or ".pow(" in ast.unparse(summed)
+        ):
             return {Origin.NORM}
         if self._is_mask(Value(summed, value.scope), depth, set()):
             return {Origin.BATCH}
@@ -343,8 +363,10 @@ def _whole(found: Iterable[Origin]) -> set[Origin]:
 
 def _is_value(node: ast.expr) -> bool:
     """Neither a device, a type nor a shape."""
-    return not isinstance(node, ast.Tuple) and not re.search(r"float|int|dtype|device|shape", last_name(node)) and not (
-        isinstance(node, ast.Constant) and isinstance(node.value, str)
+    return (
+        not isinstance(node, ast.Tuple)
+        and not re.search(r"float|int|dtype|device|shape", last_name(node))
+        and not (isinstance(node, ast.Constant) and isinstance(node.value, str))
     )
 
 

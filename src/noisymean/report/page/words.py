@@ -311,7 +311,11 @@ def _read_verdict(found: CodeRecord) -> Verdict:
             )
         case Denominator.UNKNOWN:
             unclear = sum(not set(one.origins) <= CONSTANTS for one in found.statements)
-            seen = f"{unclear:,} of {len(found.statements):,} divisions were not understood" if unclear else "none was found"
+            seen = (
+                f"{unclear:,} of {len(found.statements):,} divisions were not understood"
+                if unclear
+                else "none was found"
+            )
             seen = "not all of it could be read" if found.unreadable else seen
             return Verdict(
                 "unknown",

@@ -88,7 +88,9 @@ def _install(release: Release, place: Path) -> None:
 def verify(release: Release, folder: Path) -> None:
     """The release is the one asked for, and every file has the checksum that its wheel lists."""
     found = [place for place in folder.glob("opacus-*.dist-info") if (place / "RECORD").is_file()]
-    metadata = (found[0] / "METADATA").read_text(encoding="utf-8", errors="replace").splitlines() if len(found) == 1 else []
+    metadata = (
+        (found[0] / "METADATA").read_text(encoding="utf-8", errors="replace").splitlines() if len(found) == 1 else []
+    )
     if f"Version: {release.version}" not in metadata:
         raise InstallFailed(f"opacus=={release.version}: {folder} holds another release; delete it and try again")
     with (found[0] / "RECORD").open(encoding="utf-8", newline="") as record:
