@@ -54,7 +54,7 @@ def read_verdict(source: Source) -> Denominator:
 
 
 def read_mechanism(source: Source) -> Kind:
-    """The mechanism, if all statements that divide something noisy are the same one."""
+    """The mechanism, if all that divides something noisy by a number of the data is the same one, and the rest is constant."""
     match read_verdict(source):
         case Denominator.CONSTANT:
             return Kind.SGM
@@ -62,7 +62,7 @@ def read_mechanism(source: Source) -> Kind:
             return Kind.UNKNOWN
         case Denominator.DATA_DEPENDENT:
             noisy = [one for one in source.statements if one.role in (Role.GRADIENT, Role.NOISE)]
-            return _KINDS.get(frozenset(origin for one in noisy for origin in one.origins), Kind.UNKNOWN)
+            return _KINDS.get(frozenset(origin for one in noisy for origin in one.origins) - CONSTANTS, Kind.UNKNOWN)
 
 
 def dividing(source: Source, *, reduction: str = "mean", poisson: bool = True) -> tuple[Statement, ...]:

@@ -39,7 +39,7 @@ class Role(Enum):
 class Sure(Enum):
     """How it is known that something noisy, or about to be, is divided by a size."""
 
-    NAMED = "both by name"
+    NAMED = "by name"
     FOLLOWED = "followed"
     UNSURE = "perhaps not noisy"
 
