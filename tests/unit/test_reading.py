@@ -265,6 +265,45 @@ DATA_DEPENDENT = {
             delta = aggregate(grads) / len(batch)
             return (delta + torch.randn(3)) / 256
         """,
+    "a record of a batch": """
+        import torch
+        from dataclasses import dataclass
+        @dataclass
+        class Sampled:
+            total: object
+            count: int = 256
+        def draw(batch):
+            return Sampled(batch.sum(0), len(batch))
+        def step(batch):
+            sampled = draw(batch)
+            return (sampled.total + torch.randn(3)) / sampled.count
+        """,
+    "one of two results": """
+        import torch
+        def draw(batch):
+            return batch.sum(0), len(batch)
+        def step(batch):
+            total, count = draw(batch)
+            return (total + torch.randn(3)) / count
+        """,
+    "how many weights": torch_step("return noisy / len(weights)", "weights"),
+    "how many groups": torch_step("return noisy / len(groups)", "groups"),
+    "a distribution": """
+        import torch
+        def step(total, batch):
+            out = total + torch.distributions.Normal(0.0, 1.0).sample(total.shape)
+            return out / len(batch)
+        """,
+    "a product with a loss in it": """
+        import torch
+        def step(grads, batch, loss_weight):
+            total = grads.sum(0)
+            mean = (total * loss_weight) / len(batch)
+            return (mean + torch.randn(3)) / 256
+        """,
+    "torch.add": torch_step("return torch.add(optimizer.weight, noisy, alpha=-1.0 / len(batch))"),
+    "__truediv__": torch_step("return noisy.__truediv__(len(batch))"),
+    "what is printed": torch_step("print(noisy / len(batch))\n    return noisy / 256"),
     "a walrus": torch_step("if (n := len(batch)) > 0:\n        return noisy / n"),
     "operator.truediv": torch_step("return operator.truediv(noisy, len(batch))"),
     "foreach": torch_step("torch._foreach_div_([noisy], len(batch))"),
@@ -394,6 +433,51 @@ NOT_UNDERSTOOD = {
             weights = mask / mask.sum()
             return (weights @ clipped + torch.randn(3)) / 256
         """,
+    "jax, a size of every call": """
+        import jax
+        def step(summed, key, batch_size):
+            noisy = jax.tree.map(lambda g: g + jax.random.normal(key, g.shape), summed)
+            return jax.tree.map(lambda g: g / batch_size, noisy)
+        """,
+    "a nested function that is not given back": """
+        import torch
+        def step(total, size):
+            def scaled(x):
+                return x / size
+            return scaled(total + torch.randn(3))
+        """,
+    "a function that is called like a setting": """
+        import torch
+        def set_gradient(p, total, batch_size):
+            p.grad = (total + torch.randn(3)) / batch_size
+        """,
+    "a denominator of every call": torch_step("return noisy / denominator", "denominator"),
+    "how many were clipped": torch_step("return noisy / num_clipped", "num_clipped"),
+    "how many labels": torch_step("return noisy / targets", "targets"),
+    "an expected size times a norm": torch_step("return noisy / (256 * per_sample.norm())"),
+    "accumulation in a loop": """
+        import torch
+        def step(total, batch_size, accumulation_steps):
+            for i in range(accumulation_steps):
+                part = (total + torch.randn(3)) / batch_size
+        """,
+    "a record of a batch that is made elsewhere": """
+        import torch
+        from dataclasses import dataclass
+        @dataclass
+        class Sampled:
+            total: object
+            count: int
+        def step(sampled):
+            return (sampled.total + torch.randn(3)) / sampled.count
+        """,
+    "a partial division": """
+        import torch
+        from functools import partial
+        def step(total, batch):
+            scale = partial(torch.div, other=len(batch))
+            return scale(total + torch.randn(3)), (total + torch.randn(3)) / 256
+        """,
     "text": "'''x / y'''\n",
     "an empty file": "",
 }
@@ -417,6 +501,25 @@ CONSTANTS = {
                     p.grad = p.summed_grad + torch.randn_like(p.summed_grad)
                     p.grad /= self.size
         """,
+    "a transformation": """
+        import jax, optax
+        def private(size, sigma):
+            def init(params):
+                return ()
+            def update(summed, state, params=None):
+                return jax.tree.map(lambda g: (g + sigma * jax.random.normal(key, g.shape)) / size, summed), state
+            return optax.GradientTransformation(init, update)
+        """,
+    "a class of settings": """
+        import torch
+        from dataclasses import dataclass
+        @dataclass
+        class Settings:
+            batch: int = 256
+        def step(total, chosen):
+            return (total + torch.randn(3)) / chosen.batch
+        """,
+    "beside a line for the log": torch_step("print(noisy.norm() / len(batch))\n    return noisy / 256"),
     "a closure": """
         import torch
         def make(size):

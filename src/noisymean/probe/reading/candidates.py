@@ -33,6 +33,7 @@ _KEEPS_VALUE = re.compile(
     r"float|min|max|minimum|maximum|clamp|clip|tensor|as_tensor|array|asarray|abs|float32|float64|sqrt|where|stop_gradient"
 )
 _DEVIATION = re.compile(r"noise_(mult|s)|stddev|sigma|^std$", re.IGNORECASE)
+_PRINTS = re.compile(r"print|debug|info|warning|error|log|set_postfix|set_description|add_scalars?")
 _LONGEST = 200
 
 
@@ -76,7 +77,8 @@ class Candidates:
     def _what(self, at: Division | Product, node: ast.expr) -> tuple[Role | None, Sure]:
         """What is divided, by name or by following it."""
         contents = self._flow.of(Value(node, at.scope))
-        named = _role(at, node)
+        # of what is printed, names tell nothing: the norm of something noisy is not released
+        named = None if _is_printed(at.statement) else _role(at, node)
         if named is not None:
             return named, Sure.NAMED
         return (Role.GRADIENT, Sure.FOLLOWED) if contents >= Contents.GRADIENT else (None, Sure.UNSURE)
@@ -103,7 +105,11 @@ class Candidates:
         """A loss, an accuracy, a rate: unless it is propagated back, as a loss is that is scaled before clipping."""
         if self._is_propagated_back(one):
             return False
-        if any(_MEASURED.search(name) for name in names_in(one.divided)):
+        if _is_printed(one.statement):
+            return True
+        # a sum of gradients and something else is not measured, whatever the something is called
+        mixed = isinstance(one.divided, ast.BinOp) and self._contents(one) >= Contents.GRADIENT
+        if not mixed and any(_MEASURED.search(name) for name in names_in(one.divided)):
             return True
         target = _target(one.statement)
         if target is not None and any(_LOSS.search(name) for name in names_in(target)):
@@ -318,6 +324,15 @@ def _target(statement: ast.AST) -> ast.expr | None:
             return target
         case _:
             return None
+
+
+def _is_printed(statement: ast.AST) -> bool:
+    """A line for a log."""
+    match statement:
+        case ast.Expr(value=ast.Call(func=function)):
+            return bool(_PRINTS.fullmatch(last_name(function)))
+        case _:
+            return False
 
 
 def _axis(node: ast.AST) -> int | None:

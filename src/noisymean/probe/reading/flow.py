@@ -23,7 +23,9 @@ _NUMBERS = re.compile(
 GRADIENT_NAMES = re.compile(r"grad|summed|clipped|unclipped|update|^_?g$", re.IGNORECASE)
 NOISE_NAMES = re.compile(r"noise|noisy|stddev|perturb|privati[sz]ed", re.IGNORECASE)
 _GENERATORS = re.compile(
-    r"randn|randn_like|normal_?|standard_normal|gauss|normalvariate|laplace|multivariate_normal|gaussian\w*"
+    r"randn|randn_like|(random_|truncated_|standard_|multivariate_)?normal_?|Normal|MultivariateNormal|gauss|normalvariate"
+    r"|\w*laplace\w*|\w*gaussian\w*|add_noise",
+    re.IGNORECASE,
 )
 # Neither values of the array nor anything made of them.
 _SIZES = re.compile(

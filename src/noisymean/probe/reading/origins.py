@@ -29,15 +29,15 @@ _EITHER = re.compile(r"n|(n|num|number)_?(of_)?(samples|examples|points|rows|ite
 _DATA = re.compile(r"data|train|corpus|records|population|loader", re.IGNORECASE)
 _BATCH = re.compile(r"batch|mini|lot|sampled|chosen|selected|subset", re.IGNORECASE)
 # Of fixed number in a model or a machine.
-_PARTS = re.compile(
-    r"^(self\.)?_?(named_)?(param|layer|module|device|gpu|weight|group|head)s?(eters|_groups|_list|_shapes)?$",
-    re.IGNORECASE,
-)
+_PARTS = re.compile(r"^_?(named_)?(param|layer|module|device|gpu|head)s?(eters|_groups|_list|_shapes)?$", re.IGNORECASE)
 _MASK = re.compile(
     r"mask|keep|kept|select|includ|chosen|sampled|particip|drawn|indicator|weights?$|^picked", re.IGNORECASE
 )
 _NORM = re.compile(r"norms?$|^norms?_", re.IGNORECASE)
-_BOUND = re.compile(r"^c$|clip|bound|max_\w*norm|l2_norm|threshold|sensitivity", re.IGNORECASE)
+_BOUND = re.compile(
+    r"^c$|^((l2|max|grad|per_sample|norm)_)*clip(ping)?(_(norm|value|bound|threshold|c))?$|(^|_)bound$|max_\w*norm$|threshold$|sensitivity$",
+    re.IGNORECASE,
+)
 _NORM_CALLS = re.compile(r"(vector_|global_|matrix_|clip_grad_|linalg_)?norm_?")
 _CASTS = re.compile(
     r"cast|float|float32|float64|double|asarray|array|tensor|as_tensor|maximum|minimum|max|min|convert_to_tensor|abs|clamp_?|clip_?"
@@ -46,16 +46,15 @@ _CASTS = re.compile(
 _WHOLE = re.compile(r"int|floor|round|ceil|trunc|int32|int64|long|rint|floor_divide|round_|floor_")
 _COUNTS = re.compile(r"sum|count_nonzero|bincount|nansum|reduce_sum|psum")
 _SETTINGS = re.compile(
-    r"^_?(args|arguments|config|configuration|cfg|conf|flags|hparams|hyperparams|hps?|opts?|options|settings|namespace)$",
-    re.IGNORECASE,
+    r"^_?(args|arguments|config|configuration|cfg|conf|flags|hparams|hyperparams|opts|options|settings|namespace)$", re.IGNORECASE
 )
 # A number that a caller fixes by its name, though it is handed over at every call.
 _FIXED = re.compile(
-    r"expected|nominal|^lot|lot_size|target|fixed|logical|normali[sz]|denominator|accum\w*_?(steps?|iter|factor)|micro_?batches|world|"
-    r"learning|^lr$|momentum|^beta|sigma|noise_mult|clip|norm$|^c$|scale_by|temperature|decay",
+    r"^expected_|^nominal_|lot_size|^target_(batch|lot)|^fixed_|^logical_batch|accum\w*_?(steps?|iter|factor)|world_size|learning_rate|^lr$"
+    r"|^momentum$|^beta\d?$|^sigma$|noise_mult|^temperature$|decay$",
     re.IGNORECASE,
-)  # fmt: skip
-_ONCE = re.compile(r"__init__|__post_init__|__new__|_?(make|create|build|init|configure|setup|set)(_.*)?")
+)
+_ONCE = re.compile(r"__init__|__post_init__|__new__")
 # How many names are followed, one into the next.
 DEPTH = 60
 # a variable and its scope, or an attribute
@@ -205,7 +204,8 @@ class Origins:
 
     def _is_no_size(self, node: ast.expr, scope: Scope) -> bool:
         """A factor that its name tells to be none, unless its value is in view."""
-        return bool(NOT_SIZES.search(last_name(node))) and last_name(node) not in scope.assigned
+        name = last_name(node)
+        return bool(NOT_SIZES.search(name)) and not _NORM.search(name) and name not in scope.assigned
 
     def _named(self, name: str, scope: Scope, depth: int, seen: set[_Key]) -> set[Origin]:
         """A variable: what is assigned to it where it is visible, or what is passed for it as a parameter."""
@@ -240,7 +240,7 @@ class Origins:
         seen.add(key)
         found = self._of_all(assigned, depth, seen)
         if name in self.syntax.fields:
-            found |= self._by_keyword(name, None, depth, seen) or ({Origin.CALLER} if not found else set())
+            found |= self._field(name, depth, seen)
         if name in self.syntax.properties:
             found |= self._returned(name, None, depth, seen)
         if assigned or name in self.syntax.fields or name in self.syntax.properties:
@@ -248,10 +248,29 @@ class Origins:
         if _SETTINGS.search(last_name(node.value)):
             # a setting that is computed somewhere is not only the user's
             computed = self._by_keyword(name, None, depth, seen) - CONSTANTS
-            return {Origin.UNKNOWN} if computed else {Origin.CALLER}
+            unclear = computed or _EITHER.fullmatch(name) or _DATASET.search(name)
+            return {Origin.UNKNOWN} if unclear else {Origin.CALLER}
         if name == "shape":
             return {Origin.UNKNOWN}
         return {Origin.NORM} if _NORM.search(name) and not _BOUND.search(name) else {Origin.UNKNOWN}
+
+    def _field(self, name: str, depth: int, seen: set[_Key]) -> set[Origin]:
+        """A field of a data class: what it is made with; if nobody here makes one, the caller does, once if it holds settings."""
+        values: list[Value] = []
+        hidden = False
+        for owner, position in self.syntax.fields[name]:
+            hidden = hidden or owner in self.syntax.handed_on
+            for call, at in self.syntax.calls.get(owner, []):
+                if any(isinstance(one, ast.Starred) for one in call.args) or any(one.arg is None for one in call.keywords):
+                    hidden = True
+                elif position < len(call.args):
+                    values.append(Value(call.args[position], at))
+        found = self._of_all(values, depth, seen) | self._by_keyword(name, None, depth, seen)
+        if found and not hidden:
+            return found
+        holders = [owner for owner, _ in self.syntax.fields[name]]
+        fixed = all(re.search(r"config|setting|option|param|arg|optimi[sz]er|engine", owner, re.IGNORECASE) for owner in holders)
+        return found | {Origin.CALLER if fixed and not _EITHER.fullmatch(name) and not hidden else Origin.PASSED}
 
     def _of_all(self, values: Sequence[Value], depth: int, seen: set[_Key]) -> set[Origin]:
         found: set[Origin] = set()
@@ -284,7 +303,12 @@ class Origins:
             return {Origin.NORM}
         if _EITHER.fullmatch(name):
             return {Origin.PASSED}
-        once = _ONCE.fullmatch(scope.name) or self.start.inside(scope) or (self.start is scope and self.in_rounds)
+        made = self.start.within(scope)
+        once = (
+            _ONCE.fullmatch(scope.name)
+            or (made is not None and self.syntax.makes(scope, made))
+            or (self.start is scope and self.in_rounds)
+        )
         # a function that is handed on may be called with anything, more than once
         return {Origin.CALLER if (once and not hidden) or _FIXED.search(name) or _BOUND.search(name) else Origin.PASSED}
 

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TypeAlias, final
 
-_QUOTIENT = re.compile(r"(_foreach_)?(safe_)?(div|divide|true_?div(ide)?|itruediv|floor_divide|div_no_nan)(_no_nan)?_?")
-_MEAN = re.compile(r"(nan|reduce_|tree_)?(mean|average)")
+_QUOTIENT = re.compile(r"(_foreach_)?(safe_)?(div|divide|true_?div(ide)?|itruediv|__i?truediv__|floor_divide|div_no_nan)(_no_nan)?_?")
+_MEAN = re.compile(r"(\w+_)?(nan|f)?(mean|average)")
 _PRODUCT = re.compile(r"(_foreach_)?(mul|multiply|scalar_mul|scale|tree_scale)_?")
 # x.add_(y) leaves y in x as well
 _INTO = re.compile(r"(add|sub|copy|append|extend|insert|update|addcmul|addcdiv|normal|__setitem__|fill)_?")
@@ -26,7 +26,8 @@ NOT_SIZES = re.compile(
 # functions that call what they are given on the elements of the rest
 _MAPS = re.compile(r"map|scan|loop|apply|reduce|foreach|partial", re.IGNORECASE)
 # a loop over the rounds of a run, not over the parts of one round
-_ROUNDS = re.compile(r"loader|epoch|step|round|iteration|batches", re.IGNORECASE)
+_ROUNDS = re.compile(r"loader|epochs?$|rounds?$|^((max|num|n|total|train)_)?(steps|iterations|iters)$|^T$")
+_MODULES = ("torch", "np", "numpy", "jnp", "jax", "tf", "onp", "math", "statistics", "K")
 _Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 
@@ -57,12 +58,12 @@ class Scope:
         """Of the function; none for a lambda or a module."""
         return "" if self.function is None or isinstance(self.function, ast.Lambda) else self.function.name
 
-    def inside(self, other: Scope) -> bool:
-        """Whether this is a function within `other`."""
-        at = self.parent
-        while at is not None and at is not other:
+    def within(self, other: Scope) -> Scope | None:
+        """The function right inside `other` that this is, or is in."""
+        at: Scope | None = self
+        while at is not None and at.parent is not other:
             at = at.parent
-        return at is other
+        return at
 
 
 @final
@@ -123,7 +124,8 @@ class Syntax:
         self._attributes: dict[str, list[tuple[Value, str | None]]] = {}
         self.keywords: dict[str, list[tuple[ast.Call, Value]]] = {}
         self.calls: dict[str, list[tuple[ast.Call, Scope]]] = {}
-        self.fields: set[str] = set()
+        # fields of data classes: in which class, and where in its list of them
+        self.fields: dict[str, list[tuple[str, int]]] = {}
         self.properties: set[str] = set()
         # names of functions and classes, and in how many places there is one
         self.defined: Counter[str] = Counter()
@@ -148,6 +150,29 @@ class Syntax:
             found = [one for one in found if one[1] in (scope.owner, None)] if own else found
         return [value for value, _ in found]
 
+    def makes(self, maker: Scope, made: Scope) -> bool:
+        """Whether a function gives back one that is defined in it: what it is told is then fixed for all calls of that."""
+
+        def is_made(node: ast.expr) -> bool:
+            return node is made.function or (isinstance(node, ast.Name) and bool(made.name) and node.id == made.name)
+
+        for value in self.returned.get(maker.name, []) if maker.name else []:
+            if value.scope is not maker:
+                continue
+            match value.expression:
+                case ast.Tuple(elts=parts) if any(map(is_made, parts)):
+                    return True
+                case ast.Call(func=function, args=parts) if any(map(is_made, parts)):
+                    # jit(step) and Transformation(init, update), not map(step, gradients)
+                    name, functions = last_name(function), all(last_name(one) in self.defined for one in parts)
+                    if not _MAPS.search(name) and (functions or name[:1].isupper()):
+                        return True
+                case expression if is_made(expression):
+                    return True
+                case _:
+                    pass
+        return False
+
     def add(self, name: str, module: ast.Module) -> None:
         """One parsed file."""
         self.modules[name] = module
@@ -167,11 +192,11 @@ class Syntax:
         self._collect(child, at)
         if isinstance(child, ast.ClassDef):
             self.defined[child.name] += 1
-            self.fields |= {
-                part.target.id
-                for part in child.body
-                if isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Name)
-            }
+            annotated = [part for part in child.body if isinstance(part, ast.AnnAssign)]
+            for position, part in enumerate(annotated):
+                self.fields.setdefault(last_name(part.target), []).append((child.name, position))
+                if part.value is not None:
+                    self._assign(ast.Attribute(part.target, last_name(part.target), ast.Store()), Value(part.value, scope), scope)
             self._walk(child, _Place(Scope(None, scope, scope.module, child.name), (), here, False))
         elif isinstance(child, _Function):
             inner = Scope(child, scope, scope.module, scope.owner)
@@ -238,10 +263,15 @@ class Syntax:
         if len(call.args) == 3 and _QUOTIENT.fullmatch(last_name(call.args[0])):
             # tree_map(divide, x, n)
             self._divided(call.args[1], call.args[2], at, call)
+        if name == "partial" and call.args and _QUOTIENT.fullmatch(last_name(call.args[0])):
+            # partial(torch.div, other=n): of what is not known yet
+            for one in (*call.args[1:], *(keyword.value for keyword in call.keywords)):
+                self._divided(call.args[0], one, at, call)
         for keyword in call.keywords:
             # x.add_(y, alpha=a) adds a * y
-            if keyword.arg in ("alpha", "value") and call.args:
-                self._multiplied(call.args[0], keyword.value, at)
+            if keyword.arg in ("alpha", "value"):
+                for one in call.args:
+                    self._multiplied(one, keyword.value, at)
 
     def _divided(self, what: ast.expr, by: ast.expr | None, at: _Place, node: ast.AST) -> None:
         self.divisions.append(Division(what, by, at.scope, at.guards, at.statement, node, at.in_rounds))
@@ -334,8 +364,9 @@ def _operands(call: ast.Call) -> list[ast.expr]:
 
 def is_module(node: ast.expr) -> bool:
     """numpy, jax.numpy and the like by their usual names."""
-    names = names_in(node)
-    return bool(names) and names[-1] in ("torch", "np", "numpy", "jnp", "jax", "tf", "onp", "math", "statistics", "K")
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return isinstance(node, ast.Name) and node.id in _MODULES
 
 
 def _targets(node: ast.expr) -> Iterator[str]:
