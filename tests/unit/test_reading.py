@@ -683,3 +683,96 @@ def test_a_constant_says_what_it_rests_on(tmp_path: Path) -> None:
 def test_every_origin_is_either_of_the_data_a_constant_or_not_understood() -> None:
     left = set(Origin) - OF_THE_DATA - {Origin.NUMBER, Origin.CALLER}
     assert left == {Origin.PASSED, Origin.NORM, Origin.UNKNOWN}
+
+
+# --- every form with every size ----------------------------------------------------------------------------------------
+
+FORMS = (
+    "out = {x} / {n}",
+    "out = {x}\n    out /= {n}",
+    "out = ({x}) * (1 / {n})",
+    "out = (1.0 / {n}) * {x}",
+    "out = {x}\n    out *= 1 / {n}",
+    "inverse = 1 / {n}\n    out = {x} * inverse",
+    "out = {x} * {n} ** -1",
+    "out = {x} * pow({n}, -1)",
+    "out = {x} * torch.reciprocal({n})",
+    "out = torch.div({x}, {n})",
+    "out = {x}\n    out.div_({n})",
+    "out = {x}.div({n})",
+    "out = {x}.mul(1.0 / {n})",
+    "out = np.divide({x}, {n})",
+    "out = np.multiply({x}, 1 / {n})",
+    "out = [part / {n} for part in {x}]",
+    "out = {{name: part / {n} for name, part in {{'w': {x}}}.items()}}",
+    "out = jax.tree.map(lambda part: part / {n}, {x})",
+    "out = jax.tree.map(jnp.divide, {x}, {n})",
+    "out = helper({x}, {n})",
+    "out = helper(x={x}, n={n})",
+    "out = (lambda part: part / {n})({x})",
+    "def inner(part):\n        return part / {n}\n    out = inner({x})",
+    "weight.add_({x}, alpha=-1.0 / {n})\n    out = weight",
+    "weight -= lr * {x} / {n}\n    out = weight",
+    "weight = weight - (lr / {n}) * {x}\n    out = weight",
+    "lr = lr / {n}\n    weight -= lr * {x}\n    out = weight",
+    "for part in {x}:\n        part /= {n}\n    out = part",
+    "model.grad = {x} / {n}\n    out = model.grad",
+    "model.grad[name] = {x} / {n}\n    out = model.grad",
+    "out = {x} / {n} if {n} > 0 else {x}",
+    "out = operator.truediv({x}, {n})",
+)
+SIZES = (
+    "len(batch)", "batch.shape[0]", "batch.size(0)", "mask.sum()", "max(1, len(batch))", "mask.sum().clamp(min=1)",
+    "float(len(batch))", "torch.tensor(len(batch))", "(len(batch) + 1e-12)", "int(mask.sum())", "count(batch)", "n_of_batch",
+    "self.seen", "(q * len(dataset))", "int(q * len(dataset))", "(len(dataset) // 10)", "len(dataset)", "size_from_elsewhere(batch)",
+    "batch['n']", "(len(batch) if mask is None else 256)", "np.maximum(1, np.sum(mask))", "len([1 for _ in batch])",
+)  # fmt: skip
+NOISY = (
+    "noisy",
+    "(total + noise)",
+    "(total + torch.randn(3))",
+    "release",
+    "renamed",
+    "privatised(total)",
+    "self.buffer",
+)
+
+EVERYTHING = """
+import operator, torch, jax, numpy as np, jax.numpy as jnp
+def helper(x, n):
+    return x / n
+def count(batch):
+    return len(batch)
+def privatised(total):
+    return total + torch.randn(3)
+class Step:
+    def __call__(self, per_sample, batch, dataset, mask, q, model, name, weight, lr):
+        return self.step(per_sample, batch, dataset, mask, q, model, name, weight, lr)
+    def step(self, per_sample, batch, dataset, mask, q, model, name, weight, lr):
+        n_of_batch = len(batch)
+        self.seen = len(batch)
+        return step(self, per_sample, batch, dataset, mask, q, model, name, weight, lr, n_of_batch)
+def step(self, per_sample, batch, dataset, mask, q, model, name, weight, lr, n_of_batch):
+    total = per_sample.sum(0)
+    noise = torch.randn(3)
+    noisy = total + noise
+    release = total + np.random.normal(size=3)
+    renamed = release
+    self.buffer = total.clone()
+    self.buffer += torch.randn(3)
+    {division}
+    return out, noisy / 256, helper(noisy, 256)
+"""
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_no_form_of_a_moving_size_is_ever_a_constant(form: str, tmp_path: Path) -> None:
+    """Each in a file that divides by 256 as well, which alone would be a constant."""
+    assert read_verdict(read(tmp_path, EVERYTHING.format(division="out = noisy / 256"))) is CONSTANT
+    shift = FORMS.index(form)
+    for place, size in enumerate(SIZES):
+        # every size meets every form; what is noisy takes turns
+        what = NOISY[(place + shift) % len(NOISY)]
+        source = read(tmp_path, EVERYTHING.format(division=form.format(x=what, n=size)))
+        assert read_verdict(source) is not CONSTANT, (size, what)
+        assert any(not set(one.origins) <= {Origin.NUMBER, Origin.CALLER} for one in source.statements)

@@ -46,7 +46,8 @@ _CASTS = re.compile(
 _WHOLE = re.compile(r"int|floor|round|ceil|trunc|int32|int64|long|rint|floor_divide|round_|floor_")
 _COUNTS = re.compile(r"sum|count_nonzero|bincount|nansum|reduce_sum|psum")
 _SETTINGS = re.compile(
-    r"^_?(args|arguments|config|configuration|cfg|conf|flags|hparams|hyperparams|opts|options|settings|namespace)$", re.IGNORECASE
+    r"^_?(args|arguments|config|configuration|cfg|conf|flags|hparams|hyperparams|opts|options|settings|namespace)$",
+    re.IGNORECASE,
 )
 # A number that a caller fixes by its name, though it is handed over at every call.
 _FIXED = re.compile(
@@ -261,7 +262,9 @@ class Origins:
         for owner, position in self.syntax.fields[name]:
             hidden = hidden or owner in self.syntax.handed_on
             for call, at in self.syntax.calls.get(owner, []):
-                if any(isinstance(one, ast.Starred) for one in call.args) or any(one.arg is None for one in call.keywords):
+                if any(isinstance(one, ast.Starred) for one in call.args) or any(
+                    one.arg is None for one in call.keywords
+                ):
                     hidden = True
                 elif position < len(call.args):
                     values.append(Value(call.args[position], at))
@@ -269,7 +272,9 @@ class Origins:
         if found and not hidden:
             return found
         holders = [owner for owner, _ in self.syntax.fields[name]]
-        fixed = all(re.search(r"config|setting|option|param|arg|optimi[sz]er|engine", owner, re.IGNORECASE) for owner in holders)
+        fixed = all(
+            re.search(r"config|setting|option|param|arg|optimi[sz]er|engine", owner, re.IGNORECASE) for owner in holders
+        )
         return found | {Origin.CALLER if fixed and not _EITHER.fullmatch(name) and not hidden else Origin.PASSED}
 
     def _of_all(self, values: Sequence[Value], depth: int, seen: set[_Key]) -> set[Origin]:

@@ -13,7 +13,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TypeAlias, final
 
-_QUOTIENT = re.compile(r"(_foreach_)?(safe_)?(div|divide|true_?div(ide)?|itruediv|__i?truediv__|floor_divide|div_no_nan)(_no_nan)?_?")
+_QUOTIENT = re.compile(
+    r"(_foreach_)?(safe_)?(div|divide|true_?div(ide)?|itruediv|__i?truediv__|floor_divide|div_no_nan)(_no_nan)?_?"
+)
 _MEAN = re.compile(r"(\w+_)?(nan|f)?(mean|average)")
 _PRODUCT = re.compile(r"(_foreach_)?(mul|multiply|scalar_mul|scale|tree_scale)_?")
 # x.add_(y) leaves y in x as well
@@ -196,7 +198,9 @@ class Syntax:
             for position, part in enumerate(annotated):
                 self.fields.setdefault(last_name(part.target), []).append((child.name, position))
                 if part.value is not None:
-                    self._assign(ast.Attribute(part.target, last_name(part.target), ast.Store()), Value(part.value, scope), scope)
+                    self._assign(
+                        ast.Attribute(part.target, last_name(part.target), ast.Store()), Value(part.value, scope), scope
+                    )
             self._walk(child, _Place(Scope(None, scope, scope.module, child.name), (), here, False))
         elif isinstance(child, _Function):
             inner = Scope(child, scope, scope.module, scope.owner)
