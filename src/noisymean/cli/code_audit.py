@@ -171,8 +171,7 @@ def _read(package: str, as_json: bool) -> None:
         for name in ("divides at", "statement", "what", "by", "sure"):
             table.add_column(name, overflow="fold")
         for one in source.statements:
-            by = f"{one.by}: {' or '.join(origin.value for origin in one.origins)}"
-            table.add_row(*map(visible, (one.place, one.text, one.role.value, by, one.sure.value)))
+            table.add_row(*map(visible, (one.place, one.text, one.role.value, one.divided_by, one.sure.value)))
         out.print(table)
     for sentence in _explained(source, verdict, place):
         say(out, sentence)

@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from typing import final
 
 from noisymean.probe.reading.flow import Contents, Flow, by_name
+from noisymean.probe.reading.nodes import Division, Product, Scope, Value, last_name, names_in
 from noisymean.probe.reading.origins import DEPTH, Origins
 from noisymean.probe.reading.source import CONSTANTS, OF_THE_DATA, Origin, Role, Statement, Sure
-from noisymean.probe.reading.syntax import NOT_SIZES, Division, Product, Scope, Syntax, Value, last_name, names_in
+from noisymean.probe.reading.syntax import NOT_SIZES, Syntax
 
 _PLACEHOLDER = re.compile(r"^[gvx]$")
 _SIZE = re.compile(

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import TypeAlias, final
 
-from noisymean.probe.reading.syntax import Scope, Syntax, Value, is_module, last_name
+from noisymean.probe.reading.nodes import Scope, Value, is_module, last_name
+from noisymean.probe.reading.syntax import Syntax
 
 # Called like gradients and noise, and numbers or switches all the same.
 _NUMBERS = re.compile(

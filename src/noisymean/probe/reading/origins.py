@@ -12,50 +12,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias, final
 
+from noisymean.probe.reading import names
+from noisymean.probe.reading.nodes import Scope, Value, factors, is_module, last_name, names_in
 from noisymean.probe.reading.source import CONSTANTS, OF_THE_DATA, Origin
-from noisymean.probe.reading.syntax import NOT_SIZES, Scope, Syntax, Value, factors, is_module, last_name, names_in
+from noisymean.probe.reading.syntax import NOT_SIZES, Syntax
 
-_MACHINES = re.compile(
-    r"world_size|(get_)?world_?size|n(um)?_(gpus|devices|replicas|workers|processes)|(local_)?device_count"
-)
-_RATE = re.compile(r"rate|prob|^q$", re.IGNORECASE)
-_COUNT = re.compile(r"size|len|num|count|samples|records|examples|dataset|^n$", re.IGNORECASE)
-_DATASET = re.compile(
-    r"data_?(set)?_?(size|len)|(train|data|dataset)_(size|len)|n(um)?_(train|data|total|records)|^total_(records|examples)",
-    re.IGNORECASE,
-)
-# N, or |B|: the name does not tell.
-_EITHER = re.compile(r"n|(n|num|number)_?(of_)?(samples|examples|points|rows|items|records)", re.IGNORECASE)
-_DATA = re.compile(r"data|train|corpus|records|population|loader", re.IGNORECASE)
-_BATCH = re.compile(r"batch|mini|lot|sampled|chosen|selected|subset", re.IGNORECASE)
-# Of fixed number in a model or a machine.
-_PARTS = re.compile(r"^_?(named_)?(param|layer|module|device|gpu|head)s?(eters|_groups|_list|_shapes)?$", re.IGNORECASE)
-_MASK = re.compile(
-    r"mask|keep|kept|select|includ|chosen|sampled|particip|drawn|indicator|weights?$|^picked", re.IGNORECASE
-)
-_NORM = re.compile(r"norms?$|^norms?_", re.IGNORECASE)
-_BOUND = re.compile(
-    r"^c$|^((l2|max|grad|per_sample|norm)_)*clip(ping)?(_(norm|value|bound|threshold|c))?$|(^|_)bound$|max_\w*norm$|threshold$|sensitivity$",
-    re.IGNORECASE,
-)
-_NORM_CALLS = re.compile(r"(vector_|global_|matrix_|clip_grad_|linalg_)?norm_?")
-_CASTS = re.compile(
-    r"cast|float|float32|float64|double|asarray|array|tensor|as_tensor|maximum|minimum|max|min|convert_to_tensor|abs|clamp_?|clip_?"
-    r"|item|to|type|astype|detach|cpu|cuda|clone|copy|squeeze|unsqueeze|reshape|view|expand_dims|sqrt|full|full_like|where|stop_gradient"
-)
-_WHOLE = re.compile(r"int|floor|round|ceil|trunc|int32|int64|long|rint|floor_divide|round_|floor_")
-_COUNTS = re.compile(r"sum|count_nonzero|bincount|nansum|reduce_sum|psum")
-_SETTINGS = re.compile(
-    r"^_?(args|arguments|config|configuration|cfg|conf|flags|hparams|hyperparams|opts|options|settings|namespace)$",
-    re.IGNORECASE,
-)
-# A number that a caller fixes by its name, though it is handed over at every call.
-_FIXED = re.compile(
-    r"^expected_|^nominal_|lot_size|^target_(batch|lot)|^fixed_|^logical_batch|accum\w*_?(steps?|iter|factor)|world_size|learning_rate|^lr$"
-    r"|^momentum$|^beta\d?$|^sigma$|noise_mult|^temperature$|decay$",
-    re.IGNORECASE,
-)
-_ONCE = re.compile(r"__init__|__post_init__|__new__")
 # How many names are followed, one into the next.
 DEPTH = 60
 # a variable and its scope, or an attribute
@@ -126,7 +87,7 @@ class Origins:
     def _call(self, node: ast.Call, value: Value, depth: int, seen: set[_Key]) -> set[Origin]:
         """What a call gives: a length, a count, a norm, its argument in another shape, or what a function here returns."""
         name, scope = last_name(node.func), value.scope
-        if _MACHINES.fullmatch(name):
+        if names.MACHINES.fullmatch(name):
             return {Origin.CALLER}
         owner = node.func.value if isinstance(node.func, ast.Attribute) else None
         arguments = [
@@ -146,18 +107,18 @@ class Origins:
             return _length(node.args[0])
         if name == "size" and owner is not None and [ast.unparse(one) for one in node.args] == ["0"]:
             return {Origin.BATCH}
-        if _NORM_CALLS.fullmatch(name):
+        if names.NORM_CALLS.fullmatch(name):
             return {Origin.NORM}
-        if _COUNTS.fullmatch(name):
+        if names.COUNTS.fullmatch(name):
             return self._sum(node, owner, value, depth, seen)
         if name in ("ones_like", "ones", "pi"):
             return {Origin.NUMBER}
         if name == "next" and node.args and isinstance(node.args[0], ast.GeneratorExp):
             return inner(node.args[0].elt)
-        if _WHOLE.fullmatch(name):
+        if names.WHOLE.fullmatch(name):
             found = inner(*node.args[:1]) if node.args else inner(owner) if owner is not None else set()
             return _whole(found or {Origin.UNKNOWN})
-        if _CASTS.fullmatch(name):
+        if names.CASTS.fullmatch(name):
             values = [one for one in arguments if _is_value(one)]
             if owner is not None and not self._is_module(owner):
                 values.append(owner)
@@ -194,9 +155,9 @@ class Origins:
                     return False
                 seen.add((name, id(value.scope)))
                 assigned = value.scope.assigned.get(name, [])
-                return bool(_MASK.search(name)) or any(self._is_mask(one, depth - 1, seen) for one in assigned)
+                return bool(names.MASK.search(name)) or any(self._is_mask(one, depth - 1, seen) for one in assigned)
             case ast.Attribute(attr=name):
-                return bool(_MASK.search(name))
+                return bool(names.MASK.search(name))
             case _:
                 return False
 
@@ -206,11 +167,11 @@ class Origins:
     def _is_no_size(self, node: ast.expr, scope: Scope) -> bool:
         """A factor that its name tells to be none, unless its value is in view."""
         name = last_name(node)
-        return bool(NOT_SIZES.search(name)) and not _NORM.search(name) and name not in scope.assigned
+        return bool(NOT_SIZES.search(name)) and not names.NORM.search(name) and name not in scope.assigned
 
     def _named(self, name: str, scope: Scope, depth: int, seen: set[_Key]) -> set[Origin]:
         """A variable: what is assigned to it where it is visible, or what is passed for it as a parameter."""
-        if _MACHINES.fullmatch(name):
+        if names.MACHINES.fullmatch(name):
             return {Origin.CALLER}
         at: Scope | None = scope
         while at is not None:
@@ -218,14 +179,14 @@ class Origins:
                 break
             at = at.parent
         if at is None:
-            return {Origin.NORM} if _NORM.search(name) and not _BOUND.search(name) else {Origin.UNKNOWN}
+            return {Origin.NORM} if names.NORM.search(name) and not names.BOUND.search(name) else {Origin.UNKNOWN}
         key = (name, id(at))
         if key in seen:
             return set()
         seen.add(key)
         found = self._of_all(at.assigned.get(name, []), depth, seen)
         if name in at.looped:
-            found |= {Origin.NORM if _NORM.search(name) else Origin.UNKNOWN}
+            found |= {Origin.NORM if names.NORM.search(name) else Origin.UNKNOWN}
         if name in at.parameters():
             found |= self._passed(name, at, depth, seen)
         return found
@@ -234,7 +195,7 @@ class Origins:
         """An attribute: what is assigned to one of that name anywhere, else what is passed under that keyword."""
         name, assigned = node.attr, self.syntax.attributes(node)
         key = (name, None)
-        if _MACHINES.fullmatch(name):
+        if names.MACHINES.fullmatch(name):
             return {Origin.CALLER}
         if key in seen:
             return set()
@@ -246,14 +207,14 @@ class Origins:
             found |= self._returned(name, None, depth, seen)
         if assigned or name in self.syntax.fields or name in self.syntax.properties:
             return found
-        if _SETTINGS.search(last_name(node.value)):
+        if names.SETTINGS.search(last_name(node.value)):
             # a setting that is computed somewhere is not only the user's
             computed = self._by_keyword(name, None, depth, seen) - CONSTANTS
-            unclear = computed or _EITHER.fullmatch(name) or _DATASET.search(name)
+            unclear = computed or names.EITHER.fullmatch(name) or names.DATASET.search(name)
             return {Origin.UNKNOWN} if unclear else {Origin.CALLER}
         if name == "shape":
             return {Origin.UNKNOWN}
-        return {Origin.NORM} if _NORM.search(name) and not _BOUND.search(name) else {Origin.UNKNOWN}
+        return {Origin.NORM} if names.NORM.search(name) and not names.BOUND.search(name) else {Origin.UNKNOWN}
 
     def _field(self, name: str, depth: int, seen: set[_Key]) -> set[Origin]:
         """A field of a data class: what it is made with; if nobody here makes one, the caller does, once if it holds settings."""
@@ -275,7 +236,7 @@ class Origins:
         fixed = all(
             re.search(r"config|setting|option|param|arg|optimi[sz]er|engine", owner, re.IGNORECASE) for owner in holders
         )
-        return found | {Origin.CALLER if fixed and not _EITHER.fullmatch(name) and not hidden else Origin.PASSED}
+        return found | {Origin.CALLER if fixed and not names.EITHER.fullmatch(name) and not hidden else Origin.PASSED}
 
     def _of_all(self, values: Sequence[Value], depth: int, seen: set[_Key]) -> set[Origin]:
         found: set[Origin] = set()
@@ -302,20 +263,24 @@ class Origins:
 
     def _from_outside(self, name: str, scope: Scope, *, hidden: bool) -> set[Origin]:
         """A parameter that nobody here computes: fixed once by the caller, or another number at every call for all we know."""
-        if _DATASET.search(name):
+        if names.DATASET.search(name):
             return {Origin.DATASET}
-        if _NORM.search(name) and not _BOUND.search(name):
+        if names.NORM.search(name) and not names.BOUND.search(name):
             return {Origin.NORM}
-        if _EITHER.fullmatch(name):
+        if names.EITHER.fullmatch(name):
             return {Origin.PASSED}
         made = self.start.within(scope)
         once = (
-            _ONCE.fullmatch(scope.name)
+            names.ONCE.fullmatch(scope.name)
             or (made is not None and self.syntax.makes(scope, made))
             or (self.start is scope and self.in_rounds)
         )
         # a function that is handed on may be called with anything, more than once
-        return {Origin.CALLER if (once and not hidden) or _FIXED.search(name) or _BOUND.search(name) else Origin.PASSED}
+        return {
+            Origin.CALLER
+            if (once and not hidden) or names.FIXED.search(name) or names.BOUND.search(name)
+            else Origin.PASSED
+        }
 
     def _by_keyword(self, name: str, called: str | None, depth: int, seen: set[_Key]) -> set[Origin]:
         """What is passed under that keyword; every keyword is followed once. What other packages are told does not count."""
@@ -358,15 +323,15 @@ def _length(node: ast.expr) -> set[Origin]:
         name = last_name(node.func)
     if _is_part(node) or re.fullmatch(r"(named_)?parameters|children|modules", name):
         return {Origin.NUMBER}
-    if _DATA.search(name) and not _BATCH.search(name):
+    if names.DATA.search(name) and not names.BATCH.search(name):
         return {Origin.DATASET}
     return {Origin.BATCH}
 
 
 def _is_part(node: ast.expr) -> bool:
     """The parameters, layers or devices, by name."""
-    names = [name for name in names_in(node) if name not in ("shape", "self", "list", "tuple")]
-    return bool(names) and any(_PARTS.search(name) for name in names) and not any("grad" in name for name in names)
+    called = [name for name in names_in(node) if name not in ("shape", "self", "list", "tuple")]
+    return any(names.PARTS.search(name) for name in called) and not any("grad" in name for name in called)
 
 
 def _together(found: set[Origin], product: bool = True) -> set[Origin]:
@@ -380,7 +345,7 @@ def _together(found: set[Origin], product: bool = True) -> set[Origin]:
 
 def _quotient(left: ast.expr, above: set[Origin], below: set[Origin]) -> set[Origin]:
     """N over anything is an expected size; anything over what the data may change is as well."""
-    if Origin.PASSED in above and _EITHER.fullmatch(last_name(left)):
+    if Origin.PASSED in above and names.EITHER.fullmatch(last_name(left)):
         above = above - {Origin.PASSED} | {Origin.DATASET}
     return _together(above | below)
 
@@ -404,7 +369,7 @@ def _is_product_of_rate_and_count(node: ast.expr) -> bool:
         case ast.BinOp(op=ast.Mult(), left=left, right=right):
             sides = [names_in(left), names_in(right)]
             return any(
-                any(_RATE.search(name) for name in one) and any(_COUNT.search(name) for name in other)
+                any(names.RATE.search(name) for name in one) and any(names.COUNT.search(name) for name in other)
                 for one, other in (sides, sides[::-1])
             )
         case _:

@@ -26,8 +26,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from noisymean.probe.reading.candidates import Candidates
+from noisymean.probe.reading.nodes import last_name
 from noisymean.probe.reading.source import Poisson, Source
-from noisymean.probe.reading.syntax import Syntax, last_name
+from noisymean.probe.reading.syntax import Syntax
 
 # Part of the key of cached results.
 VERSION = 2

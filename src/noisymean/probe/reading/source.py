@@ -65,6 +65,11 @@ class Statement:
         """file:line."""
         return f"{self.file}:{self.line}"
 
+    @property
+    def divided_by(self) -> str:
+        """The expression, and what it is."""
+        return f"{self.by}: {' or '.join(origin.value for origin in self.origins)}"
+
 
 @final
 @dataclass(frozen=True)

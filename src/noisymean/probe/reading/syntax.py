@@ -10,8 +10,10 @@ import ast
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import TypeAlias, final
+from dataclasses import dataclass
+from typing import final
+
+from noisymean.probe.reading.nodes import Division, Function, Product, Scope, Value, is_module, last_name, names_in
 
 _QUOTIENT = re.compile(
     r"(_foreach_)?(safe_)?(div|divide|true_?div(ide)?|itruediv|__i?truediv__|floor_divide|div_no_nan)(_no_nan)?_?"
@@ -29,81 +31,6 @@ NOT_SIZES = re.compile(
 _MAPS = re.compile(r"map|scan|loop|apply|reduce|foreach|partial", re.IGNORECASE)
 # a loop over the rounds of a run, not over the parts of one round
 _ROUNDS = re.compile(r"loader|epochs?$|rounds?$|^((max|num|n|total|train)_)?(steps|iterations|iters)$|^T$")
-_MODULES = ("torch", "np", "numpy", "jnp", "jax", "tf", "onp", "math", "statistics", "K")
-_Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
-
-
-@final
-@dataclass(eq=False)
-class Scope:
-    """A function (or a module) and what is assigned in it."""
-
-    function: _Function | None
-    parent: Scope | None
-    module: str
-    owner: str
-    assigned: dict[str, list[Value]] = field(default_factory=dict)
-    # names that stand for one element of what is looped over
-    looped: dict[str, list[Value]] = field(default_factory=dict)
-    names: set[str] = field(default_factory=set)
-    # names that belong to a function or module around this one
-    shared: set[str] = field(default_factory=set)
-
-    def parameters(self) -> list[str]:
-        if self.function is None:
-            return []
-        arguments = self.function.args
-        return [one.arg for one in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
-
-    @property
-    def name(self) -> str:
-        """Of the function; none for a lambda or a module."""
-        return "" if self.function is None or isinstance(self.function, ast.Lambda) else self.function.name
-
-    def within(self, other: Scope) -> Scope | None:
-        """The function right inside `other` that this is, or is in."""
-        at: Scope | None = self
-        while at is not None and at.parent is not other:
-            at = at.parent
-        return at
-
-
-@final
-@dataclass(frozen=True)
-class Value:
-    """An expression in its scope; the index where a tuple was unpacked; the line from which on it holds."""
-
-    expression: ast.expr
-    scope: Scope
-    index: int | None = None
-    line: int = 0
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class Division:
-    """Something divided by something; by None, its own number of rows: a mean."""
-
-    divided: ast.expr
-    by: ast.expr | None
-    scope: Scope
-    guards: tuple[str, ...]
-    statement: ast.AST
-    node: ast.AST
-    in_rounds: bool
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class Product:
-    """Something times something."""
-
-    left: ast.expr
-    right: ast.expr
-    scope: Scope
-    guards: tuple[str, ...]
-    statement: ast.AST
-    in_rounds: bool
 
 
 @final
@@ -202,7 +129,7 @@ class Syntax:
                         ast.Attribute(part.target, last_name(part.target), ast.Store()), Value(part.value, scope), scope
                     )
             self._walk(child, _Place(Scope(None, scope, scope.module, child.name), (), here, False))
-        elif isinstance(child, _Function):
+        elif isinstance(child, Function):
             inner = Scope(child, scope, scope.module, scope.owner)
             inner.names.update(inner.parameters())
             if not isinstance(child, ast.Lambda):
@@ -214,9 +141,9 @@ class Syntax:
         elif isinstance(child, ast.If):
             self._child(child.test, at)
             test = ast.unparse(child.test)
-            for part, said in ((child.body, test), (child.orelse, f"not ({test})")):
+            for block, said in ((child.body, test), (child.orelse, f"not ({test})")):
                 inner_place = _Place(scope, (*place.guards, said), here, place.in_rounds)
-                self._walk(ast.Module(body=part, type_ignores=[]), inner_place)
+                self._walk(ast.Module(body=block, type_ignores=[]), inner_place)
         elif isinstance(child, ast.For | ast.AsyncFor | ast.While):
             over = child.test if isinstance(child, ast.While) else child.iter
             rounds = place.in_rounds or any(_ROUNDS.search(name) for name in names_in(over))
@@ -366,43 +293,7 @@ def _operands(call: ast.Call) -> list[ast.expr]:
             return given[:2]
 
 
-def is_module(node: ast.expr) -> bool:
-    """numpy, jax.numpy and the like by their usual names."""
-    while isinstance(node, ast.Attribute):
-        node = node.value
-    return isinstance(node, ast.Name) and node.id in _MODULES
-
-
 def _targets(node: ast.expr) -> Iterator[str]:
     for one in ast.walk(node):
         if isinstance(one, ast.Name):
             yield one.id
-
-
-def names_in(node: ast.AST) -> list[str]:
-    """Identifiers in an expression."""
-    found = []
-    for one in ast.walk(node):
-        if isinstance(one, ast.Name):
-            found.append(one.id)
-        elif isinstance(one, ast.Attribute):
-            found.append(one.attr)
-    return found
-
-
-def last_name(node: ast.expr) -> str:
-    """The last identifier of a dotted name."""
-    match node:
-        case ast.Name(id=name) | ast.Attribute(attr=name):
-            return name
-        case _:
-            return ""
-
-
-def factors(node: ast.expr) -> list[ast.expr]:
-    """Of a product."""
-    match node:
-        case ast.BinOp(op=ast.Mult(), left=left, right=right):
-            return [*factors(left), *factors(right)]
-        case _:
-            return [node]

@@ -396,16 +396,7 @@ def code_section(found: CodeRecord, name: str) -> Section:
             "releases": found.releases,
             "kind": None if found.kind is None else found.kind.upper(),
             "poisson": found.poisson,
-            "statements": [
-                (
-                    one.place,
-                    one.text,
-                    one.role.value,
-                    f"{one.by}: {' or '.join(origin.value for origin in one.origins)}",
-                    one.sure.value,
-                )
-                for one in found.statements
-            ],
+            "statements": [(at.place, at.text, at.role.value, at.divided_by, at.sure.value) for at in found.statements],
             "unreadable": found.unreadable,
             "command": shlex.join(["noisymean", "code-audit", found.package, *versions]),
         },
