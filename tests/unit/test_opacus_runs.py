@@ -475,7 +475,9 @@ def test_the_pair_of_calibrated_noise_by_quadrature(
     assert fewer.noises == (opacus_makes(records - 1, drop_last=drop_last, delta=delta)[2], sigma)
     # and the claim is made at the noise that the user has, whatever pair is looked at
     claim = nm.account(
-        nm.SGM(sample_rate=Fraction(loader.run(records).accountant_rate.value), noise_multiplier=sigma), steps=1, delta=at
+        nm.SGM(sample_rate=Fraction(loader.run(records).accountant_rate.value), noise_multiplier=sigma),
+        steps=1,
+        delta=at,
     )
     assert nm.account(loader, steps=1, delta=at, pair="smaller").claimed == claim.claimed
     for adjacency in (nm.Adjacency.ZERO_OUT, nm.Adjacency.REPLACE_ONE):

@@ -301,6 +301,24 @@ def test_source_that_was_only_read(tmp_path: Path) -> None:
     seen = text_seen(tmp_path / "page.html")
     assert "divides the noisy sum by a number that depends on the data (1 file read; nothing was run)" in seen
     assert "step.py:2" in seen
+    assert "len(grads.batch): |B|" in seen
+
+
+def test_source_that_was_read_and_not_understood(tmp_path: Path) -> None:
+    (tmp_path / "step.py").write_text("def f(x, keep):\n    return x / max(1, keep.sum())\n")
+    read = run("code-audit", str(tmp_path), "--json").out
+    assert report_on(read, tmp_path).code == 0
+    seen = text_seen(tmp_path / "page.html")
+    assert "is not known: 1 of 1 divisions were not understood (1 file read; nothing was run)" in seen
+    assert "noisymean probe" in seen
+    assert "A CONSTANT" not in seen.upper()
+    # a file that says otherwise than its statements was changed
+    done = report_on({**json.loads(read), "verdict": "constant"}, tmp_path)
+    assert done.code == 2
+    assert "verdict='constant': must be what the statements of this file say" in done.err
+    # what an earlier reader called a constant is not taken over
+    older = {key: value for key, value in json.loads(read).items() if key != "verdict"}
+    assert "run the code audit again" in report_on({**older, "mechanism": "sgm"}, tmp_path).err
 
 
 def test_verdicts_are_ordered_from_bad_to_good() -> None:

@@ -7,6 +7,7 @@ mechanism  those numbers -> the mechanism they describe; to add one, name its bu
 verdict    curves -> violated, holds or undetermined, in a sentence
 gate       findings -> exit codes: --fail-on-violation and --max-epsilon
 output     numbers -> table, JSON or file
+encoding   characters that a terminal cannot show -> ones that it can
 faults     anything that went wrong -> one line and an exit code
 """
 

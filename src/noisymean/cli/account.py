@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich import box
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TimeRemainingColumn
 from rich.table import Table
 
 from noisymean import __version__
@@ -18,7 +18,17 @@ from noisymean.accountant import account as compute
 from noisymean.cli import gate, options, values
 from noisymean.cli.curve import settings
 from noisymean.cli.mechanism import mechanism_of
-from noisymean.cli.output import console, emit_json, error_console, finite, note, plot_file, say, write_plot
+from noisymean.cli.output import (
+    console,
+    emit_json,
+    error_console,
+    finite,
+    note,
+    plot_file,
+    said_beside_a_bar,
+    say,
+    write_plot,
+)
 from noisymean.cli.wants import Missing
 from noisymean.errors import InvalidInput
 from noisymean.grounds import Ground
@@ -139,7 +149,11 @@ def elsewhere_of(
 
 def _figure(mechanism: Mechanism, steps: int, delta: float) -> Figure:
     with Progress(
-        TextColumn("epsilon against steps"), BarColumn(), TimeRemainingColumn(), console=error_console(), transient=True
+        said_beside_a_bar("epsilon against steps"),
+        BarColumn(),
+        TimeRemainingColumn(),
+        console=error_console(),
+        transient=True,
     ) as bar:
         task = bar.add_task("", total=min(_POINTS, steps))
         grown: Growth = growth(

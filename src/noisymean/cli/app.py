@@ -10,6 +10,7 @@ import typer
 
 from noisymean import __version__
 from noisymean.cli import account, audit, calibrate, code_audit, curve, data, demo, explore, probe, report, reproduce
+from noisymean.cli.encoding import any_encoding
 from noisymean.cli.faults import guarded, never_exits
 
 PROGRAM = "noisymean"
@@ -57,4 +58,5 @@ def run(arguments: Sequence[str] | None = None) -> int:
     """The exit code of one command line; every fault ends as one line on standard error."""
     command = typer.main.get_command(app)
     words = list(sys.argv[1:] if arguments is None else arguments)
-    return guarded(lambda: command.main(args=list(words), prog_name=PROGRAM, standalone_mode=False), words)
+    with any_encoding():
+        return guarded(lambda: command.main(args=list(words), prog_name=PROGRAM, standalone_mode=False), words)

@@ -4,24 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Annotated
 
 import typer
 from rich import box
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 from rich.table import Table
 
 from noisymean import __version__
 from noisymean.cli import gate, options, values
-from noisymean.cli.output import console, emit_json, error_console, note, say
+from noisymean.cli.output import console, emit_json, error_console, note, said_beside_a_bar, say, visible
 from noisymean.cli.pages import page_file, write_page
 from noisymean.errors import InvalidInput
 from noisymean.probe.code_audit import MEAN, NO_POISSON, SUM, Audited, Progress, audit_opacus, record, versions_of
-from noisymean.probe.conclusions import dividing, poisson_words, read_kind
+from noisymean.probe.conclusions import Denominator, poisson_words, read_mechanism, read_verdict
+from noisymean.probe.laws import Kind
 from noisymean.probe.packages import source_of
-from noisymean.probe.reading import Origin, Role, Source, read_source, to_json
+from noisymean.probe.reading import CONSTANTS, OF_THE_DATA, Origin, Role, Source, read_source, to_json
 from noisymean.report import code_audit_page
 from noisymean.report.page import need as need_pages
 
@@ -94,7 +95,7 @@ def _bar(total: int) -> Iterator[Progress]:
     if not out.is_terminal:
         yield lambda one, done, total: note(f"{done} of {total}: opacus=={one.version}, {one.seconds:.0f} s")
         return
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    columns = (said_beside_a_bar("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Bar(*columns, console=out, transient=True) as bar:
         task = bar.add_task("releases", total=total)
         yield lambda one, done, total: bar.update(task, completed=done, description=f"after {one.version}")
@@ -155,15 +156,17 @@ def _named(one: Audited, option: str) -> str:
 
 def _read(package: str, as_json: bool) -> gate.Judged:
     """Another package: what its statements say."""
-    source = read_source(source_of(package))
+    place = source_of(package)
+    source = read_source(place)
     if not source.files:
         raise InvalidInput("package", package, "a folder or file with Python source", "give the folder of the package")
-    kind = read_kind(source)
-    judged = gate.of_source(package, kind, complete=not source.unreadable)
+    verdict, kind = read_verdict(source), read_mechanism(source)
+    judged = gate.of_source(package, verdict)
     if as_json:
         emit_json(
             {
                 "package": package,
+                "verdict": verdict.value,
                 "mechanism": kind.value,
                 **to_json(source),
                 "poisson": poisson_words(source),
@@ -173,31 +176,65 @@ def _read(package: str, as_json: bool) -> gate.Judged:
         )
         return judged
     out = console()
-    say(out, f"{package}: {kind.value.upper()}, by reading {source.files} files; nothing of it was run.")
+    files = "1 file" if source.files == 1 else f"{source.files:,} files"
+    say(out, f"{package}: {_word(verdict, kind)}; {files} read, nothing of it was run.")
     if source.statements:
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-        for name in ("divides at", "statement", "what", "by"):
+        for name in ("divides at", "statement", "what", "by", "sure"):
             table.add_column(name, overflow="fold")
         for one in source.statements:
-            table.add_row(one.place, one.text, one.role.value, " or ".join(origin.value for origin in one.origins))
+            table.add_row(*map(visible, (one.place, one.text, one.role.value, one.divided_by, one.sure.value)))
         out.print(table)
-    say(out, _explained(source))
+    for sentence in _explained(source, verdict, place):
+        say(out, sentence)
     for name in source.unreadable:
         say(out, f"- not read: {name}")
     return judged
 
 
-def _explained(source: Source) -> str:
-    """Why the answer is what it is."""
-    used = dividing(source)
-    if not used:
-        return "No statement that divides gradients or noise by a size was found."
-    origins = {origin for one in used for origin in one.origins}
-    if Origin.UNKNOWN in origins:
-        return "Where a size comes from could not be followed everywhere."
-    if len(origins) > 1:
-        return f"Which it is depends on how it is used: {' or '.join(sorted(one.value for one in origins))}."
-    where = (
-        "" if any(one.role is Role.GRADIENT for one in used) else " (the noise; the gradients' own mean was not found)"
-    )
-    return f"The denominator is {next(iter(origins)).value}{where}."
+def _word(verdict: Denominator, kind: Kind) -> str:
+    match verdict:
+        case Denominator.DATA_DEPENDENT:
+            return "depends on the data" + ("" if kind is Kind.UNKNOWN else f" ({kind.value.upper()})")
+        case Denominator.CONSTANT:
+            return "a constant (SGM)"
+        case Denominator.UNKNOWN:
+            return "unknown"
+
+
+def _explained(source: Source, verdict: Denominator, place: Path) -> Iterator[str]:
+    """Why the answer is what it is, and what to do where reading is not enough."""
+    noisy = [one for one in source.statements if one.role is not Role.UNCLEAR]
+    match verdict:
+        case Denominator.DATA_DEPENDENT:
+            used = {origin for one in noisy for origin in one.origins if origin in OF_THE_DATA}
+            named = " or ".join(sorted(one.value for one in used))
+            is_noise = not any(one.role is Role.GRADIENT and OF_THE_DATA & set(one.origins) for one in noisy)
+            where = " (the noise; the gradients' own mean was not found)" if is_noise else ""
+            yield f"The denominator is {named}{where}{', which depends on how it is used' if len(used) > 1 else ''}."
+        case Denominator.CONSTANT:
+            used = {origin for one in noisy for origin in one.origins}
+            yield f"The denominator is {' or '.join(sorted(one.value for one in used))}."
+            if Origin.CALLER in used:
+                yield "Whether the caller takes it from the data is not known here."
+        case Denominator.UNKNOWN:
+            yield _not_understood(source)
+    unclear = [one for one in source.statements if not set(one.origins) <= CONSTANTS | OF_THE_DATA]
+    if verdict is Denominator.DATA_DEPENDENT and unclear:
+        yield f"Of {len(source.statements):,} divisions {len(unclear):,} were not understood."
+    if verdict is Denominator.UNKNOWN:
+        target = place if place.suffix == ".py" else "FILE.py"
+        yield f"Running it tells more: 'noisymean probe {target}:NAME', NAME being a function that does one step."
+
+
+def _not_understood(source: Source) -> str:
+    """What keeps reading from an answer."""
+    unclear = [one for one in source.statements if not set(one.origins) <= CONSTANTS]
+    if source.unreadable:
+        return "Not all of the source could be read."
+    if not source.statements:
+        return "No division of gradients or noise was found; it may be there in a form that is not recognised."
+    if not unclear:
+        return "No division of something noisy was found; it may be there in a form that is not recognised."
+    count = "One division was" if len(unclear) == 1 else f"{len(unclear):,} divisions were"
+    return f"{count} not understood: what is divided, or where the number comes from that it is divided by."

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TimeRemainingColumn
 from rich.table import Column, Table
 
 from noisymean.cli import options
-from noisymean.cli.output import console, emit_json, error_console, say
+from noisymean.cli.output import console, emit_json, error_console, said_beside_a_bar, say
 from noisymean.errors import InvalidInput
 from noisymean.targets import data
 
@@ -99,7 +99,7 @@ def _list(folder: Path | None, as_json: bool) -> None:
 
 def _fetch(name: str, as_json: bool) -> None:
     with Progress(
-        TextColumn("{task.description}"),
+        said_beside_a_bar("{task.description}"),
         BarColumn(),
         TaskProgressColumn(),
         TimeRemainingColumn(),

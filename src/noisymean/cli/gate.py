@@ -30,6 +30,7 @@ from noisymean.cli.output import note
 from noisymean.cli.wants import refused
 from noisymean.errors import NoisymeanError
 from noisymean.outward import at_least, at_most
+from noisymean.probe.conclusions import Denominator
 from noisymean.probe.finding import Finding, Sampling, Severity
 from noisymean.probe.laws import Kind
 from noisymean.report.page.records import AuditRecord
@@ -249,7 +250,7 @@ def _obstacle(found: Finding) -> str | None:
 def of_code_record(found: CodeRecord) -> list[Judged]:
     """The releases of a code audit, or the source that was read, from a file."""
     if found.kind is not None:
-        return [of_source(found.package, Kind(found.kind), complete=not found.unreadable)]
+        return [of_source(found.package, found.verdict)]
     judged = []
     for one in found.releases:
         kinds = [Kind(name.lower()) for name in (one.mean, one.shipped) if name is not None]
@@ -257,19 +258,39 @@ def of_code_record(found: CodeRecord) -> list[Judged]:
     return judged
 
 
-def of_source(what: str, kind: Kind, *, complete: bool) -> Judged:
-    """Source that was read: a constant is one only if all of it was read."""
-    return of_kind(what, kind if complete or kind is not Kind.SGM else None)
+def of_source(what: str, verdict: Denominator) -> Judged:
+    """Source that was read."""
+    match verdict:
+        case Denominator.CONSTANT:
+            return _constant(what)
+        case Denominator.DATA_DEPENDENT:
+            return _of_the_data(what)
+        case Denominator.UNKNOWN:
+            return _not_found(what)
 
 
 def of_kind(what: str, kind: Kind | None, denominator: str = "") -> Judged:
     """What code divides by; None if it could not be run."""
     by = f" ({denominator})" if denominator else ""
-    loss = NoEpsilon("which denominator it is says nothing about epsilon; 'noisymean account' does, for a run")
     match kind:
         case Kind.SGM:
-            return Judged(what, Standing.CLEAR, f"it divides by a constant{by}", loss)
+            return _constant(what, by)
         case Kind.EASGM | Kind.ASGM | Kind.FEASGM | Kind.LOADER | Kind.INDEPENDENT:
-            return Judged(what, Standing.VIOLATED, f"what it divides by depends on the data{by}", loss)
+            return _of_the_data(what, by)
         case Kind.UNKNOWN | None:
-            return Judged(what, Standing.UNJUDGED, "what it divides by was not found; try 'noisymean probe'", loss)
+            return _not_found(what)
+
+
+_NO_RUN = NoEpsilon("which denominator it is says nothing about epsilon; 'noisymean account' does, for a run")
+
+
+def _constant(what: str, by: str = "") -> Judged:
+    return Judged(what, Standing.CLEAR, f"it divides by a constant{by}", _NO_RUN)
+
+
+def _of_the_data(what: str, by: str = "") -> Judged:
+    return Judged(what, Standing.VIOLATED, f"what it divides by depends on the data{by}", _NO_RUN)
+
+
+def _not_found(what: str) -> Judged:
+    return Judged(what, Standing.UNJUDGED, "what it divides by was not found; try 'noisymean probe'", _NO_RUN)

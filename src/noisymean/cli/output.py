@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from rich.console import Console
+from rich.progress import TextColumn
 
 from noisymean.cli.wants import refused
 from noisymean.errors import InvalidInput, MissingDependency
@@ -29,23 +30,45 @@ _LEAST_WIDTH = 80
 
 def console() -> Console:
     """Standard output for people, at least 80 columns wide."""
-    out = Console(highlight=False)
-    return out if out.width >= _LEAST_WIDTH else Console(highlight=False, width=_LEAST_WIDTH)
+    width = Console().width
+    return _plain(stderr=False, width=None if width >= _LEAST_WIDTH else _LEAST_WIDTH)
 
 
 def error_console() -> Console:
     """Standard error, where progress bars go."""
-    return Console(stderr=True, highlight=False)
+    return _plain(stderr=True, width=None)
+
+
+def _plain(*, stderr: bool, width: int | None) -> Console:
+    """The only console there is: brackets and colons in a line of somebody's source are text, in sentences and in tables."""
+    return Console(stderr=stderr, width=width, highlight=False, markup=False, emoji=False)
+
+
+def said_beside_a_bar(template: str) -> TextColumn:
+    """Words of a progress bar, which have a markup of their own that consoles do not switch off."""
+    return TextColumn(template, markup=False)
+
+
+def visible(text: str) -> str:
+    """The text on one line, with what would move the cursor, colour the rest or turn its direction written out."""
+    return "".join(
+        one
+        if one.isprintable()
+        else " "
+        if one in "\n\t"
+        else one.encode("unicode_escape", "surrogatepass").decode("ascii")
+        for one in text
+    )
 
 
 def say(out: Console, sentence: str) -> None:
     """A sentence: wrapped for a terminal, on one line for a program."""
-    out.print(sentence, markup=False, soft_wrap=not out.is_terminal)
+    out.print(visible(sentence), soft_wrap=not out.is_terminal)
 
 
 def note(sentence: str) -> None:
     """Progress and remarks go to standard error."""
-    print(sentence, file=sys.stderr, flush=True)
+    print(visible(sentence), file=sys.stderr, flush=True)
 
 
 def emit_json(record: Mapping[str, object]) -> None:

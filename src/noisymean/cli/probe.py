@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 from rich import box
-from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 from rich.table import Table
 
@@ -17,7 +17,7 @@ from noisymean import __version__
 from noisymean.accountant import Account, account
 from noisymean.cli import gate, options, values
 from noisymean.cli.account import record, steps_of
-from noisymean.cli.output import console, emit_json, error_console, say
+from noisymean.cli.output import console, emit_json, error_console, said_beside_a_bar, say
 from noisymean.cli.wants import Missing
 from noisymean.errors import InvalidInput, Undefined
 from noisymean.mechanisms import exact_rate
@@ -180,7 +180,9 @@ def _bar(what: str) -> Iterator[Progress]:
     if not out.is_terminal:
         yield lambda done, total: None
         return
-    with Bar(TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn(), console=out, transient=True) as bar:
+    with Bar(
+        said_beside_a_bar("{task.description}"), BarColumn(), TimeRemainingColumn(), console=out, transient=True
+    ) as bar:
         task = bar.add_task(f"probing {what}", total=1)
         yield lambda done, total: bar.update(task, completed=done, total=total)
 

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from time import monotonic
 
-from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, ProgressColumn, Task, TimeRemainingColumn
 from rich.text import Text
 
-from noisymean.cli.output import error_console, note
+from noisymean.cli.output import error_console, note, said_beside_a_bar
 
 _SECONDS_BETWEEN_LINES = 15.0
 
@@ -28,7 +28,7 @@ def progress(trials: int) -> Iterator[Callable[[int], None]]:
         yield _Lines(trials)
         return
     columns = (
-        TextColumn("{task.completed:,.0f} of {task.total:,.0f} trials"),
+        said_beside_a_bar("{task.completed:,.0f} of {task.total:,.0f} trials"),
         BarColumn(),
         _Speed(),
         TimeRemainingColumn(),

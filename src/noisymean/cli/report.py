@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import Annotated, final
 
 import typer
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TimeRemainingColumn
 
 from noisymean.accountant import Account, Pair
 from noisymean.accountant import account as compute
 from noisymean.cli import gate, options, values
 from noisymean.cli.account import elsewhere_of, steps_of
 from noisymean.cli.mechanism import mechanism_of
-from noisymean.cli.output import console, emit_json, error_console, say
+from noisymean.cli.output import console, emit_json, error_console, said_beside_a_bar, say
 from noisymean.cli.pages import page_file, write_page
 from noisymean.cli.wants import Missing, Wanted, missing_line, option
 from noisymean.errors import InvalidInput, NoisymeanError
@@ -303,7 +303,7 @@ def _bar(runs: int) -> Iterator[Callable[[], None]]:
         yield lambda: None
         return
     with Progress(
-        TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn(), console=out, transient=True
+        said_beside_a_bar("{task.description}"), BarColumn(), TimeRemainingColumn(), console=out, transient=True
     ) as bar:
         task = bar.add_task("computing the runs", total=runs * (_POINTS + 2))
         yield lambda: bar.advance(task)

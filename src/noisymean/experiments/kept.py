@@ -132,9 +132,10 @@ def _code() -> str:
 
 def _contents(folder: Path) -> str:
     """A digest of the names, sizes and times of the files in a folder."""
-    digest = hashlib.sha256(str(folder.resolve()).encode())
+    digest = hashlib.sha256(os.fsencode(folder.resolve()))
     for path in sorted(folder.rglob("*")):
         if path.is_file():
             state = path.stat()
-            digest.update(f"{path.relative_to(folder).as_posix()}\0{state.st_size}\0{state.st_mtime_ns}\0".encode())
+            name = f"{path.relative_to(folder).as_posix()}\0{state.st_size}\0{state.st_mtime_ns}\0"
+            digest.update(os.fsencode(name))
     return digest.hexdigest()

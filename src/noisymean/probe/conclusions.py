@@ -7,27 +7,79 @@ Which statements run under which options is told by the tests around them: one u
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from enum import Enum
 
 from noisymean.probe.finding import Finding, Severity
 from noisymean.probe.laws import Kind
-from noisymean.probe.reading import Origin, Role, Source, Statement
+from noisymean.probe.reading import CONSTANTS, OF_THE_DATA, Origin, Role, Source, Statement, Sure
 
 _KINDS = {
     frozenset({Origin.BATCH}): Kind.ASGM,
     frozenset({Origin.EXPECTED}): Kind.EASGM,
     frozenset({Origin.FLOOR}): Kind.FEASGM,
-    frozenset({Origin.CALLER}): Kind.SGM,
 }
 
 
+class Denominator(Enum):
+    """What reading says of the denominator, if nothing is run."""
+
+    DATA_DEPENDENT = "data-dependent"
+    CONSTANT = "constant"
+    UNKNOWN = "unknown"
+
+
+def judged(statements: Iterable[Statement], *, all_read: bool) -> Denominator:
+    """The worst that was understood; a constant only if everything was, and nothing was left unread.
+
+    >>> judged([], all_read=True)
+    <Denominator.UNKNOWN: 'unknown'>
+    """
+    found = list(statements)
+    noisy = [one for one in found if one.role is not Role.UNCLEAR]
+    if any(OF_THE_DATA & set(one.origins) for one in noisy):
+        return Denominator.DATA_DEPENDENT
+    understood = all_read and all(set(one.origins) <= CONSTANTS for one in found)
+    return Denominator.CONSTANT if understood and any(_is_the_mean(one) for one in noisy) else Denominator.UNKNOWN
+
+
+def _is_the_mean(statement: Statement) -> bool:
+    """Halving a gradient is not yet what makes a mean of a sum."""
+    return Origin.CALLER in statement.origins or statement.noisy
+
+
+def read_verdict(source: Source) -> Denominator:
+    """Of all that was read, whatever the options under which a statement runs."""
+    return judged(source.statements, all_read=not source.unreadable)
+
+
+def read_mechanism(source: Source) -> Kind:
+    """The mechanism, if all that divides something noisy by a number of the data is the same one, and the rest is constant."""
+    match read_verdict(source):
+        case Denominator.CONSTANT:
+            return Kind.SGM
+        case Denominator.UNKNOWN:
+            return Kind.UNKNOWN
+        case Denominator.DATA_DEPENDENT:
+            noisy = [one for one in source.statements if one.role in (Role.GRADIENT, Role.NOISE)]
+            return _KINDS.get(frozenset(origin for one in noisy for origin in one.origins) - CONSTANTS, Kind.UNKNOWN)
+
+
 def dividing(source: Source, *, reduction: str = "mean", poisson: bool = True) -> tuple[Statement, ...]:
-    """The statements that divide gradients under these options; those of the noise where gradients have none."""
-    found = [one for one in source.dividing() if _runs(one, reduction, poisson)]
-    if not found and not source.dividing():
-        found = [one for one in source.dividing(Role.NOISE) if _runs(one, reduction, poisson)]
+    """The statements that divide gradients under these options; those of the noise where gradients have none.
+
+    Only what is called a gradient or noise: in a large package, what is followed there leads too far.
+    """
+    named = [one for one in source.statements if one.sure is Sure.NAMED and set(one.origins) - _NO_SIZES]
+    gradients = [one for one in named if one.role is Role.GRADIENT]
+    chosen = gradients or [one for one in named if one.role is Role.NOISE]
+    found = [one for one in chosen if _runs(one, reduction, poisson)]
     replacing = [one for one in found if any(re.search(r"\bpoisson\b", guard) for guard in one.guards)]
     # one process first: what a distributed optimizer does comes after
     return tuple(sorted(replacing or found, key=lambda one: "ddp" in one.file or "distributed" in one.file))
+
+
+_NO_SIZES = {Origin.NUMBER, Origin.NORM}
 
 
 def _runs(statement: Statement, reduction: str, poisson: bool) -> bool:
@@ -42,13 +94,14 @@ def _runs(statement: Statement, reduction: str, poisson: bool) -> bool:
 
 
 def read_kind(source: Source, *, reduction: str = "mean", poisson: bool = True) -> Kind:
-    """The mechanism that the statements are; `unknown` if they come from several places, or from none."""
-    if not source.dividing() and not source.dividing(Role.NOISE):
+    """What to compare with what running shows under these options; for source that is only read there is `read_verdict`."""
+    if not dividing(source):
         return Kind.UNKNOWN
     statements = dividing(source, reduction=reduction, poisson=poisson)
     if not statements:
         return Kind.SGM
-    return _KINDS.get(frozenset(origin for one in statements for origin in one.origins), Kind.UNKNOWN)
+    origins = frozenset(origin for one in statements for origin in one.origins)
+    return Kind.SGM if origins <= CONSTANTS else _KINDS.get(origins, Kind.UNKNOWN)
 
 
 def agree(read: Kind, ran: Kind) -> bool:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import os
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -201,7 +202,7 @@ def _source(file: Path) -> bytes:
 
 def loaded(file: Path, attribute: str) -> Release:
     """The callable of that name; the file is executed as a module."""
-    module_name = f"noisymean_target_{hashlib.sha256(str(file).encode()).hexdigest()[:16]}"
+    module_name = f"noisymean_target_{hashlib.sha256(os.fsencode(file)).hexdigest()[:16]}"
     spec = importlib.util.spec_from_file_location(module_name, file)
     if spec is None or spec.loader is None:
         raise InvalidInput("target", str(file), "a Python file, FILE.py:NAME")

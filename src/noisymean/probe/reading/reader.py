@@ -1,15 +1,21 @@
 """Reading source code: the statements that divide gradients, noise or counts by a size, and where that size comes from.
 
-Files are parsed, never imported. A statement counts if what it divides is named like a gradient, noise or a count, and what it
-divides by like a size; its origin is followed through assignments, parameters and returned values of the same package:
+Files are parsed, never imported. Every division is a candidate, however it is written (see `syntax`), until it is clear that it
+has nothing to do with noise: what is divided is followed to noise or gradients (`flow`), what it is divided by through
+assignments, parameters, attributes and returned values of the same package (`origins`):
 
-    BATCH      the length of something at run time: len(x), x.shape[0]
+    BATCH      the length of something at run time: len(x), x.shape[0], the sum of a mask
+    DATASET    the number of records
     EXPECTED   a rate times a number of records
-    FLOOR      int() of such a product
-    CALLER     a parameter that nobody in the package computes: the user's number
+    FLOOR      a whole number made of such a product
+    NUMBER     written down in the source
+    CALLER     a number that the user fixes once, and that nobody in the package computes
+    PASSED     a parameter that nobody in the package computes, perhaps another number at every call
+    NORM       the length of a gradient; to divide by it before there is noise is to clip
     UNKNOWN    anything else
 
-Names are compared, not types: a reading is a pointer to the line, beside what running shows, and no proof.
+What is not clear is kept as UNCLEAR, so that nobody takes a line that was not understood for one that is not there. Names are
+compared, not types: a reading is a pointer to the line, beside what running shows, and no proof.
 """
 
 from __future__ import annotations
@@ -19,17 +25,13 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from noisymean.probe.reading.origins import DEPTH, NOT_SIZES, Origins
-from noisymean.probe.reading.source import Origin, Poisson, Role, Source, Statement
-from noisymean.probe.reading.syntax import Division, Scope, Syntax, Value, last_name, names_in
+from noisymean.probe.reading.candidates import Candidates
+from noisymean.probe.reading.nodes import last_name
+from noisymean.probe.reading.source import Poisson, Source
+from noisymean.probe.reading.syntax import Syntax
 
 # Part of the key of cached results.
-VERSION = 1
-_DIVIDED = re.compile(r"grad|noise|noisy|summed|clipped|stddev|update|unclipped", re.IGNORECASE)
-_PLACEHOLDER = re.compile(r"^[gvx]$")
-_SIZE = re.compile(
-    r"batch|bsize|bsz|normalize_by|normalizer|denominator|sample_size|num_(samples|examples|records)", re.IGNORECASE
-)
+VERSION = 2
 _LEFT_OUT = re.compile(
     r"(^|/)(tests?|docs?|examples?|benchmarks?|tutorials?|research)(/|$)|(^|/)(test_[^/]*|[^/]*_test|conftest|setup)\.py$"
 )
@@ -42,60 +44,15 @@ def read_source(folder: Path) -> Source:
     files = [folder] if folder.is_file() else sorted(folder.rglob("*.py"))
     for file in files:
         name = file.name if file == folder else file.relative_to(folder).as_posix()
-        if _LEFT_OUT.search(name):
+        if file != folder and _LEFT_OUT.search(name):
             continue
         count += 1
         try:
             library.add(name, ast.parse(file.read_bytes(), filename=name))
         except (SyntaxError, ValueError, OSError, RecursionError):
             unreadable.append(name)
-    statements = sorted(_statements(library), key=lambda one: (one.file, one.line))
+    statements = sorted(Candidates(library).statements(), key=lambda one: (one.file, one.line))
     return Source(tuple(dict.fromkeys(statements)), _poisson(library), count, tuple(unreadable))
-
-
-def _statements(syntax: Syntax) -> Iterator[Statement]:
-    """The divisions that matter."""
-    origins = Origins(syntax)
-    for one in syntax.divisions:
-        role = _role(one)
-        if role is None or not any(_SIZE.search(name) and not NOT_SIZES.search(name) for name in names_in(one.by)):
-            continue
-        found = origins.of(Value(one.by, one.scope), DEPTH, set()) or {Origin.UNKNOWN}
-        ordered = sorted(found, key=lambda origin: origin.value)
-        text = " ".join(ast.unparse(one.statement).split())
-        line = getattr(one.statement, "lineno", 0)
-        if isinstance(one.statement, ast.FunctionDef | ast.ClassDef | ast.With | ast.For | ast.If) or len(text) > 200:
-            text = f"{ast.unparse(one.divided)} / {ast.unparse(one.by)}"
-            line = one.divided.lineno
-        yield Statement(one.scope.module, line, text, role, tuple(ordered), one.guards)
-
-
-def _role(division: Division) -> Role | None:
-    names = names_in(division.divided)
-    if any("unclipped" in name for name in names):
-        return Role.COUNT
-    divided = [name for name in names if _DIVIDED.search(name)]
-    placeholder = any(_PLACEHOLDER.match(name) for name in names)
-    if placeholder and not divided:
-        divided = [name for name in names_in(division.statement) if _DIVIDED.search(name)]
-        divided += [] if divided else _function_names(division.scope)
-    if not divided:
-        return None
-    bare = all(re.search(r"noise|stddev", name) and "grad" not in name for name in divided)
-    return Role.NOISE if bare and not placeholder else Role.GRADIENT
-
-
-def _function_names(scope: Scope) -> list[str]:
-    """What the function around a placeholder, and the one around that, work on."""
-    found: list[str] = []
-    at: Scope | None = scope
-    for _ in range(2):
-        if at is not None and at.function is not None:
-            found += [name for name in at.parameters() if _DIVIDED.search(name)]
-            if isinstance(at.function, ast.FunctionDef) and _DIVIDED.search(at.function.name):
-                found.append(at.function.name)
-            at = at.parent
-    return found
 
 
 def _poisson(syntax: Syntax) -> Poisson:

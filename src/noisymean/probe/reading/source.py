@@ -12,10 +12,19 @@ class Origin(Enum):
     """Where a size comes from."""
 
     BATCH = "|B|"
+    DATASET = "N"
     EXPECTED = "N q"
     FLOOR = "floor(N q)"
+    NUMBER = "a number in the source"
     CALLER = "a number of the caller's"
+    PASSED = "whatever each call passes"
+    NORM = "a norm"
     UNKNOWN = "unknown"
+
+
+# What one record more may change, and what it cannot; everything else has not been understood.
+OF_THE_DATA = frozenset({Origin.BATCH, Origin.DATASET, Origin.EXPECTED, Origin.FLOOR})
+CONSTANTS = frozenset({Origin.NUMBER, Origin.CALLER})
 
 
 class Role(Enum):
@@ -24,6 +33,15 @@ class Role(Enum):
     GRADIENT = "gradient"
     NOISE = "noise"
     COUNT = "count"
+    UNCLEAR = "unclear"
+
+
+class Sure(Enum):
+    """How it is known that something noisy, or about to be, is divided by a size."""
+
+    NAMED = "by name"
+    FOLLOWED = "followed"
+    UNSURE = "perhaps not noisy"
 
 
 @final
@@ -35,13 +53,22 @@ class Statement:
     line: int
     text: str
     role: Role
+    by: str
     origins: tuple[Origin, ...]
+    sure: Sure
+    # noise was found in what is divided
+    noisy: bool
     guards: tuple[str, ...]
 
     @property
     def place(self) -> str:
         """file:line."""
         return f"{self.file}:{self.line}"
+
+    @property
+    def divided_by(self) -> str:
+        """The expression, and what it is."""
+        return f"{self.by}: {' or '.join(origin.value for origin in self.origins)}"
 
 
 @final
@@ -74,18 +101,28 @@ def to_json(source: Source) -> dict[str, Any]:
     """Plain values."""
     plain = asdict(source)
     for one, statement in zip(plain["statements"], source.statements, strict=True):
-        one["role"], one["origins"] = statement.role.value, [origin.value for origin in statement.origins]
+        one["role"], one["sure"] = statement.role.value, statement.sure.value
+        one["origins"] = [origin.value for origin in statement.origins]
     return plain
+
+
+def statement_from_json(one: Mapping[str, Any]) -> Statement:
+    """One of `statements`."""
+    return Statement(
+        file=one["file"],
+        line=one["line"],
+        text=one["text"],
+        role=Role(one["role"]),
+        by=one["by"],
+        origins=tuple(Origin(name) for name in one["origins"]),
+        sure=Sure(one["sure"]),
+        noisy=one["noisy"],
+        guards=tuple(one["guards"]),
+    )
 
 
 def from_json(plain: Mapping[str, Any]) -> Source:
     """The inverse of `to_json`."""
-    statements = tuple(
-        Statement(
-            one["file"], one["line"], one["text"], Role(one["role"]), tuple(Origin(name) for name in one["origins"]),
-            tuple(one["guards"]),
-        )
-        for one in plain["statements"]
-    )  # fmt: skip
+    statements = tuple(statement_from_json(one) for one in plain["statements"])
     poisson = {**plain["poisson"], "samplers": tuple(plain["poisson"]["samplers"])}
     return Source(statements, Poisson(**poisson), plain["files"], tuple(plain["unreadable"]))

@@ -1,53 +1,47 @@
-"""All modules of a package, collected: what is assigned under which name, what functions return, what is divided."""
+"""All modules of a package, collected: what is assigned under which name, what functions return, what is divided.
+
+A division is written in many ways. Collected are: `/`, `//` and their augmented forms; div, divide, true_divide and the like, as
+methods and as functions; mean and average; and products, since one of the factors may be a reciprocal.
+"""
 
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, field
-from typing import TypeAlias, final
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import final
 
-_QUOTIENTS = ("div", "div_", "true_divide", "truediv", "divide", "div_no_nan")
-_Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+from noisymean.probe.reading.nodes import Division, Function, Product, Scope, Value, is_module, last_name, names_in
 
-
-@final
-@dataclass
-class Scope:
-    """A function (or a module) and what is assigned in it."""
-
-    function: _Function | None
-    parent: Scope | None
-    module: str
-    owner: str
-    assigned: dict[str, list[Value]] = field(default_factory=dict)
-
-    def parameters(self) -> list[str]:
-        if self.function is None:
-            return []
-        arguments = self.function.args
-        return [one.arg for one in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
+_QUOTIENT = re.compile(
+    r"(_foreach_)?(safe_)?(div|divide|true_?div(ide)?|itruediv|__i?truediv__|floor_divide|div_no_nan)(_no_nan)?_?"
+)
+_MEAN = re.compile(r"(\w+_)?(nan|f)?(mean|average)")
+_PRODUCT = re.compile(r"(_foreach_)?(mul|multiply|scalar_mul|scale|tree_scale)_?")
+# x.add_(y) leaves y in x as well
+_INTO = re.compile(r"(add|sub|copy|append|extend|insert|update|addcmul|addcdiv|normal|__setitem__|fill)_?")
+# Factors that say how the work is split up, not how many records there are.
+NOT_SIZES = re.compile(
+    r"accum\w*_?(iter\w*|steps?|factor)|iteration|world|rank|n(um)?_(gpus|devices|replicas|workers|processes)|device_count|epsilon|eps$|norms?$",
+    re.IGNORECASE,
+)
+# functions that call what they are given on the elements of the rest
+_MAPS = re.compile(r"map|scan|loop|apply|reduce|foreach|partial", re.IGNORECASE)
+# a loop over the rounds of a run, not over the parts of one round
+_ROUNDS = re.compile(r"loader|epochs?$|rounds?$|^((max|num|n|total|train)_)?(steps|iterations|iters)$|^T$")
 
 
 @final
 @dataclass(frozen=True)
-class Value:
-    """An expression in its scope; the index where a tuple was unpacked."""
+class _Place:
+    """Where a node stands."""
 
-    expression: ast.expr
-    scope: Scope
-    index: int | None = None
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class Division:
-    """Something divided by something."""
-
-    divided: ast.expr
-    by: ast.expr
     scope: Scope
     guards: tuple[str, ...]
     statement: ast.AST
+    in_rounds: bool
 
 
 @final
@@ -56,73 +50,213 @@ class Syntax:
 
     def __init__(self) -> None:
         self.modules: dict[str, ast.Module] = {}
-        self.attributes: dict[str, list[Value]] = {}
-        self.keywords: dict[str, list[Value]] = {}
+        self._attributes: dict[str, list[tuple[Value, str | None]]] = {}
+        self.keywords: dict[str, list[tuple[ast.Call, Value]]] = {}
         self.calls: dict[str, list[tuple[ast.Call, Scope]]] = {}
-        self.fields: set[str] = set()
+        # fields of data classes: in which class, and where in its list of them
+        self.fields: dict[str, list[tuple[str, int]]] = {}
+        self.properties: set[str] = set()
+        # names of functions and classes, and in how many places there is one
+        self.defined: Counter[str] = Counter()
+        self.imported: set[str] = set()
+        # functions that are handed on under another name, so that not every call of them is seen
+        self.handed_on: set[str] = set()
+        # calls to which a function (by name, or a lambda by its node) is handed, beside other arguments
+        self.mapped: dict[str | ast.Lambda, list[tuple[ast.Call, Scope]]] = {}
+        self._called: set[ast.AST] = set()
         self.returned: dict[str, list[Value]] = {}
         self.divisions: list[Division] = []
+        self.products: list[Product] = []
+        # what is propagated back through a model: its names by scope, and the nodes in it
+        self.backwards: set[tuple[int, str]] = set()
+        self.backward_nodes: set[ast.AST] = set()
+
+    def attributes(self, node: ast.Attribute, scope: Scope | None = None) -> list[Value]:
+        """What is assigned to any attribute of that name; with a scope, of self by its own class only, if it does that."""
+        found = self._attributes.get(node.attr, [])
+        if scope is not None and last_name(node.value) == "self" and scope.owner:
+            own = [value for value, owner in found if owner == scope.owner]
+            found = [one for one in found if one[1] in (scope.owner, None)] if own else found
+        return [value for value, _ in found]
+
+    def makes(self, maker: Scope, made: Scope) -> bool:
+        """Whether a function gives back one that is defined in it: what it is told is then fixed for all calls of that."""
+
+        def is_made(node: ast.expr) -> bool:
+            return node is made.function or (isinstance(node, ast.Name) and bool(made.name) and node.id == made.name)
+
+        for value in self.returned.get(maker.name, []) if maker.name else []:
+            if value.scope is not maker:
+                continue
+            match value.expression:
+                case ast.Tuple(elts=parts) if any(map(is_made, parts)):
+                    return True
+                case ast.Call(func=function, args=parts) if any(map(is_made, parts)):
+                    # jit(step) and Transformation(init, update), not map(step, gradients)
+                    name, functions = last_name(function), all(last_name(one) in self.defined for one in parts)
+                    if not _MAPS.search(name) and (functions or name[:1].isupper()):
+                        return True
+                case expression if is_made(expression):
+                    return True
+                case _:
+                    pass
+        return False
 
     def add(self, name: str, module: ast.Module) -> None:
         """One parsed file."""
         self.modules[name] = module
-        self._walk(module, Scope(None, None, name, ""), (), module)
+        self._walk(module, _Place(Scope(None, None, name, ""), (), module, False))
 
-    def _walk(self, node: ast.AST, scope: Scope, guards: tuple[str, ...], statement: ast.AST) -> None:
+    def _walk(self, node: ast.AST, place: _Place) -> None:
+        # an annotation neither calls nor hands on what it names
+        said = [getattr(node, part, None) for part in ("annotation", "returns")]
         for child in ast.iter_child_nodes(node):
-            here = child if isinstance(child, ast.stmt) else statement
-            self._collect(child, scope, guards, here)
-            if isinstance(child, ast.ClassDef):
-                self.fields |= {
-                    part.target.id
-                    for part in child.body
-                    if isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Name)
-                }
-                self._walk(child, Scope(None, scope, scope.module, child.name), (), here)
-            elif isinstance(child, _Function):
-                inner = Scope(child, scope, scope.module, scope.owner)
-                self._walk(child, inner, guards if isinstance(child, ast.Lambda) else (), here)
-            elif isinstance(child, ast.If):
-                self._walk(child.test, scope, guards, here)
-                test = ast.unparse(child.test)
-                for part, said in ((child.body, test), (child.orelse, f"not ({test})")):
-                    self._walk(ast.Module(body=part, type_ignores=[]), scope, (*guards, said), here)
-            else:
-                self._walk(child, scope, guards, here)
+            if child not in said:
+                self._child(child, place)
 
-    def _call(self, call: ast.Call, scope: Scope) -> None:
-        self.calls.setdefault(last_name(call.func), []).append((call, scope))
+    def _child(self, child: ast.AST, place: _Place) -> None:
+        scope = place.scope
+        here = child if isinstance(child, ast.stmt) else place.statement
+        at = _Place(scope, place.guards, here, place.in_rounds)
+        self._collect(child, at)
+        if isinstance(child, ast.ClassDef):
+            self.defined[child.name] += 1
+            annotated = [part for part in child.body if isinstance(part, ast.AnnAssign)]
+            for position, part in enumerate(annotated):
+                self.fields.setdefault(last_name(part.target), []).append((child.name, position))
+                if part.value is not None:
+                    self._assign(
+                        ast.Attribute(part.target, last_name(part.target), ast.Store()), Value(part.value, scope), scope
+                    )
+            self._walk(child, _Place(Scope(None, scope, scope.module, child.name), (), here, False))
+        elif isinstance(child, Function):
+            inner = Scope(child, scope, scope.module, scope.owner)
+            inner.names.update(inner.parameters())
+            if not isinstance(child, ast.Lambda):
+                self.defined[child.name] += 1
+                if any(last_name(one).endswith("property") for one in child.decorator_list):
+                    self.properties.add(child.name)
+            guards = place.guards if isinstance(child, ast.Lambda) else ()
+            self._walk(child, _Place(inner, guards, here, False))
+        elif isinstance(child, ast.If):
+            self._child(child.test, at)
+            test = ast.unparse(child.test)
+            for block, said in ((child.body, test), (child.orelse, f"not ({test})")):
+                inner_place = _Place(scope, (*place.guards, said), here, place.in_rounds)
+                self._walk(ast.Module(body=block, type_ignores=[]), inner_place)
+        elif isinstance(child, ast.For | ast.AsyncFor | ast.While):
+            over = child.test if isinstance(child, ast.While) else child.iter
+            rounds = place.in_rounds or any(_ROUNDS.search(name) for name in names_in(over))
+            self._walk(child, _Place(scope, place.guards, here, rounds))
+        else:
+            self._walk(child, at)
+
+    def _call(self, call: ast.Call, at: _Place) -> None:
+        scope, name = at.scope, last_name(call.func)
+        self._called.add(call.func)
+        if name in ("isinstance", "issubclass", "super"):
+            self._called.update(call.args)
+        self.calls.setdefault(name, []).append((call, scope))
         for keyword in call.keywords:
             if keyword.arg is not None:
-                self.keywords.setdefault(keyword.arg, []).append(Value(keyword.value, scope))
-
-    def _collect(self, node: ast.AST, scope: Scope, guards: tuple[str, ...], statement: ast.AST) -> None:
-        if isinstance(node, ast.Call):
-            self._call(node, scope)
-        match node:
-            case ast.Assign(targets=targets, value=value):
-                for target in targets:
-                    self._assign(target, Value(value, scope), scope)
-            case ast.AnnAssign(target=target, value=ast.expr() as value):
-                self._assign(target, Value(value, scope), scope)
-            case ast.AugAssign(target=target, op=operator, value=value):
-                if isinstance(operator, ast.Add):
-                    self._assign(target, Value(value, scope), scope)
-                elif isinstance(operator, ast.Div):
-                    self.divisions.append(Division(target, value, scope, guards, node))
-                elif isinstance(operator, ast.Mult) and isinstance(value, ast.BinOp) and isinstance(value.op, ast.Div):
-                    self.divisions.append(Division(target, value.right, scope, guards, node))
-            case ast.Return(value=ast.expr() as value) if isinstance(scope.function, ast.FunctionDef):
-                self.returned.setdefault(scope.function.name, []).append(Value(value, scope))
-            case ast.BinOp(op=ast.Div(), left=left, right=right):
-                self.divisions.append(Division(left, right, scope, guards, statement))
-            case ast.Call(func=ast.Attribute(attr=name, value=owner), args=[*arguments]) if name in _QUOTIENTS:
-                if len(arguments) == 1:
-                    self.divisions.append(Division(owner, arguments[0], scope, guards, statement))
-                elif len(arguments) == 2:
-                    self.divisions.append(Division(arguments[0], arguments[1], scope, guards, statement))
+                self.keywords.setdefault(keyword.arg, []).append((call, Value(keyword.value, scope)))
+        for one in (*call.args, *(keyword.value for keyword in call.keywords)):
+            key = one if isinstance(one, ast.Lambda) else last_name(one)
+            if key and _MAPS.search(name):
+                self.mapped.setdefault(key, []).append((call, scope))
+        for keyword in call.keywords:
+            if keyword.arg == "out":
+                for one in call.args:
+                    self._assign(keyword.value, Value(one, scope, line=call.lineno), scope)
+        match call.func:
+            case ast.Name(id="setattr") if len(call.args) == 3 and isinstance(call.args[1], ast.Constant):
+                target = ast.Attribute(call.args[0], str(call.args[1].value), ast.Store())
+                self._assign(target, Value(call.args[2], scope, line=call.lineno), scope)
+            case ast.Attribute(attr="backward", value=loss):
+                self.backward_nodes.update(ast.walk(loss))
+                self.backwards |= {(id(scope), name) for name in names_in(loss)}
+            case ast.Attribute(attr=attribute, value=owner) if _INTO.fullmatch(attribute):
+                for one in call.args or [call]:
+                    self._assign(owner, Value(one, scope, line=call.lineno), scope)
             case _:
                 pass
+        self._operation(call, name, at)
+
+    def _operation(self, call: ast.Call, name: str, at: _Place) -> None:
+        """A quotient, a mean or a product that is written as a call."""
+        operands = _operands(call)
+        if _QUOTIENT.fullmatch(name) and len(operands) == 2:
+            self._divided(operands[0], operands[1], at, call)
+        elif _MEAN.fullmatch(name) and operands:
+            self._divided(operands[0], None, at, call)
+        elif _PRODUCT.fullmatch(name) and len(operands) == 2:
+            self._multiplied(operands[0], operands[1], at)
+        if len(call.args) == 3 and _QUOTIENT.fullmatch(last_name(call.args[0])):
+            # tree_map(divide, x, n)
+            self._divided(call.args[1], call.args[2], at, call)
+        if name == "partial" and call.args and _QUOTIENT.fullmatch(last_name(call.args[0])):
+            # partial(torch.div, other=n): of what is not known yet
+            for one in (*call.args[1:], *(keyword.value for keyword in call.keywords)):
+                self._divided(call.args[0], one, at, call)
+        for keyword in call.keywords:
+            # x.add_(y, alpha=a) adds a * y
+            if keyword.arg in ("alpha", "value"):
+                for one in call.args:
+                    self._multiplied(one, keyword.value, at)
+
+    def _divided(self, what: ast.expr, by: ast.expr | None, at: _Place, node: ast.AST) -> None:
+        self.divisions.append(Division(what, by, at.scope, at.guards, at.statement, node, at.in_rounds))
+
+    def _multiplied(self, left: ast.expr, right: ast.expr, at: _Place) -> None:
+        self.products.append(Product(left, right, at.scope, at.guards, at.statement, at.in_rounds))
+
+    def _collect(self, node: ast.AST, at: _Place) -> None:
+        scope = at.scope
+        if isinstance(node, ast.Call):
+            self._call(node, at)
+        match node:
+            case ast.Import(names=names) | ast.ImportFrom(names=names):
+                self.imported |= {(one.asname or one.name).partition(".")[0] for one in names}
+            case ast.Name(id=name) | ast.Attribute(attr=name):
+                scope.names.add(name)
+                if node not in self._called and isinstance(node.ctx, ast.Load):
+                    self.handed_on.add(name)
+            case ast.Global(names=shared) | ast.Nonlocal(names=shared):
+                scope.shared.update(shared)
+            case ast.Assign(targets=targets, value=value):
+                for target in targets:
+                    self._assign(target, Value(value, scope, line=node.lineno), scope)
+            case ast.AnnAssign(target=target, value=ast.expr() as value):
+                self._assign(target, Value(value, scope, line=node.lineno), scope)
+            case ast.NamedExpr(target=target, value=value):
+                self._assign(target, Value(value, scope, line=node.lineno), scope)
+            case ast.For(target=target, iter=value) | ast.AsyncFor(target=target, iter=value):
+                self._loop(target, Value(value, scope), scope)
+            case ast.comprehension(target=target, iter=value):
+                self._loop(target, Value(value, scope), scope)
+            case ast.With(items=items) | ast.AsyncWith(items=items):
+                for one in items:
+                    if one.optional_vars is not None:
+                        self._assign(one.optional_vars, Value(one.context_expr, scope), scope)
+            case ast.AugAssign(target=target, op=operator, value=value):
+                if isinstance(operator, ast.Div | ast.FloorDiv):
+                    self._divided(target, value, at, node)
+                elif isinstance(operator, ast.Mult):
+                    self._multiplied(target, value, at)
+                if not (NOT_SIZES.search(last_name(value)) and isinstance(operator, ast.Mult | ast.Div | ast.FloorDiv)):
+                    self._assign(target, Value(value, scope, line=node.lineno), scope)
+            case ast.Return(value=ast.expr() as value) if scope.name:
+                self.returned.setdefault(scope.name, []).append(Value(value, scope))
+            case ast.BinOp(op=ast.Div() | ast.FloorDiv(), left=left, right=right):
+                self._divided(left, right, at, node)
+            case ast.BinOp(op=ast.Mult(), left=left, right=right):
+                self._multiplied(left, right, at)
+            case _:
+                pass
+
+    def _loop(self, target: ast.expr, value: Value, scope: Scope) -> None:
+        for name in _targets(target):
+            scope.looped.setdefault(name, []).append(value)
 
     def _assign(self, target: ast.expr, value: Value, scope: Scope) -> None:
         match target:
@@ -131,39 +265,35 @@ class Syntax:
                 same = isinstance(whole, ast.Tuple) and len(whole.elts) == len(parts)
                 for index, part in enumerate(parts):
                     own = whole.elts[index] if same and isinstance(whole, ast.Tuple) else whole
-                    self._assign(part, Value(own, scope, None if same else index), scope)
+                    self._assign(part, Value(own, scope, None if same else index, value.line), scope)
             case ast.Name(id=name):
-                scope.assigned.setdefault(name, []).append(value)
-            case ast.Attribute(attr=name):
-                self.attributes.setdefault(name, []).append(value)
+                at: Scope | None = scope
+                while at is not None:
+                    at.assigned.setdefault(name, []).append(value)
+                    at = at.parent if name in scope.shared else None
+            case ast.Attribute(attr=name, value=root):
+                owner = scope.owner if last_name(root) == "self" and scope.owner else None
+                self._attributes.setdefault(name, []).append((value, owner))
+            case ast.Subscript(value=inner) | ast.Starred(value=inner):
+                self._assign(inner, value, scope)
             case _:
                 pass
 
 
-def names_in(node: ast.AST) -> list[str]:
-    """Identifiers in an expression."""
-    found = []
+def _operands(call: ast.Call) -> list[ast.expr]:
+    """Of an operation written as a call: x.div(n), torch.div(x, n), div(x, n), torch.div(x, other=n)."""
+    given = [*call.args, *(one.value for one in call.keywords if one.arg in ("other", "x2", "input", "x1", "y"))]
+    match call.func:
+        case ast.Attribute(attr=name, value=owner) if _MEAN.fullmatch(name) and not is_module(owner):
+            # x.mean(0)
+            return [owner]
+        case ast.Attribute(value=owner) if len(given) < 2 and not is_module(owner):
+            return [owner, *given]
+        case _:
+            return given[:2]
+
+
+def _targets(node: ast.expr) -> Iterator[str]:
     for one in ast.walk(node):
         if isinstance(one, ast.Name):
-            found.append(one.id)
-        elif isinstance(one, ast.Attribute):
-            found.append(one.attr)
-    return found
-
-
-def last_name(node: ast.expr) -> str:
-    """The last identifier of a dotted name."""
-    match node:
-        case ast.Name(id=name) | ast.Attribute(attr=name):
-            return name
-        case _:
-            return ""
-
-
-def factors(node: ast.expr) -> list[ast.expr]:
-    """Of a product."""
-    match node:
-        case ast.BinOp(op=ast.Mult(), left=left, right=right):
-            return [*factors(left), *factors(right)]
-        case _:
-            return [node]
+            yield one.id

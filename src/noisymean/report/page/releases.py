@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from typing import final
 
 from noisymean.probe.code_audit import MEAN, NO_POISSON, SUM
+from noisymean.probe.conclusions import Denominator, judged
 from noisymean.probe.laws import Kind
-from noisymean.report.page.node import Node
+from noisymean.probe.reading import Origin, Role, Statement, Sure
+from noisymean.report.page.node import BadRecord, Node
 
 # What a mechanism means for the claim: only a constant denominator keeps it.
 _KINDS = tuple(kind.value for kind in Kind)
@@ -54,17 +56,6 @@ class Release:
 
 @final
 @dataclass(frozen=True)
-class Statement:
-    """A statement that divides by a size."""
-
-    place: str
-    text: str
-    role: str
-    by: str
-
-
-@final
-@dataclass(frozen=True)
 class CodeRecord:
     """Releases that were run and read, or the source of another package that was read."""
 
@@ -72,6 +63,7 @@ class CodeRecord:
     version: str
     releases: tuple[Release, ...] = ()
     kind: str | None = None
+    verdict: Denominator = Denominator.UNKNOWN
     poisson: str = ""
     files: int = 0
     statements: tuple[Statement, ...] = ()
@@ -81,9 +73,7 @@ class CodeRecord:
     def word(self) -> str:
         """The worst of the releases; of source that was only read, what reading shows."""
         if self.kind is not None:
-            return (
-                "data-dependent" if self.kind in _UNSOUND else "constant" if self.kind == Kind.SGM.value else "unknown"
-            )
+            return self.verdict.value
         words = {one.word for one in self.releases}
         return next((word for word in ("data-dependent", "unknown") if word in words), "constant")
 
@@ -96,15 +86,22 @@ def code_record(node: Node) -> CodeRecord:
         if not releases:
             node["releases"].refuse("a list of at least one release")
         return CodeRecord(package, version, releases)
-    return CodeRecord(
+    if "verdict" not in node:
+        # an earlier reader called things a constant that it had not understood
+        raise BadRecord(f"{node.file}: verdict: missing; run the code audit again with this version")
+    found = CodeRecord(
         package,
         version,
         kind=node["mechanism"].one_of(*_KINDS),
+        verdict=Denominator(node["verdict"].one_of(*(one.value for one in Denominator))),
         poisson=_poisson(node["poisson"]),
         files=node["files"].whole(),
         statements=tuple(_statement(one) for one in node["statements"].items()),
         unreadable=node["unreadable"].texts(),
     )
+    if found.verdict is not judged(found.statements, all_read=not found.unreadable):
+        node["verdict"].refuse("what the statements of this file say", "the file was changed: run the code audit again")
+    return found
 
 
 def _poisson(node: Node) -> str:
@@ -118,11 +115,17 @@ def _poisson(node: Node) -> str:
 
 
 def _statement(node: Node) -> Statement:
+    origins = tuple(Origin(one.one_of(*(kind.value for kind in Origin))) for one in node["origins"].items())
     return Statement(
-        f"{node['file'].text()}:{node['line'].whole()}",
-        node["text"].text(),
-        node["role"].text(),
-        " or ".join(node["origins"].texts()),
+        file=node["file"].text(),
+        line=node["line"].whole(),
+        text=node["text"].text(),
+        role=Role(node["role"].one_of(*(kind.value for kind in Role))),
+        by=node["by"].text(),
+        origins=origins,
+        sure=Sure(node["sure"].one_of(*(kind.value for kind in Sure))),
+        noisy=node["noisy"].flag(),
+        guards=node["guards"].texts(),
     )
 
 

@@ -310,7 +310,7 @@ def code_section(found: CodeRecord, name: str) -> Section:
             "releases": found.releases,
             "kind": None if found.kind is None else found.kind.upper(),
             "poisson": found.poisson,
-            "statements": [(one.place, one.text, one.role, one.by) for one in found.statements],
+            "statements": [(at.place, at.text, at.role.value, at.divided_by, at.sure.value) for at in found.statements],
             "unreadable": found.unreadable,
             "grounds": _code_grounds(found),
             "command": shlex.join(["noisymean", "code-audit", found.package, *versions]),

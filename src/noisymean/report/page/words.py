@@ -9,6 +9,8 @@ from typing import Literal, final
 from noisymean.accountant import Account
 from noisymean.mechanisms import ASGM, EASGM, FEASGM, SGM, Adjacency, Mechanism, OpacusLoader
 from noisymean.outward import Rounding, at_least, at_most, plain
+from noisymean.probe.conclusions import Denominator
+from noisymean.probe.reading import CONSTANTS
 from noisymean.report import told
 from noisymean.report.page.records import AuditRecord
 from noisymean.report.page.releases import CodeRecord
@@ -292,16 +294,36 @@ def code_verdict(found: CodeRecord) -> Verdict:
 
 def _read_verdict(found: CodeRecord) -> Verdict:
     by = f"{found.files:,} file{'' if found.files == 1 else 's'} read; nothing was run"
-    if found.word == "data-dependent":
-        return Verdict(
-            "data-dependent",
-            "bad",
-            "depends on the data",
-            f"{found.package} divides the noisy sum by a number that depends on the data ({by}).",
-        )
-    if found.word == "constant":
-        return Verdict(
-            "constant", "good", "a constant", f"{found.package} divides by a number that its caller gives ({by}).",
-            "Whether the caller takes it from the data is not known here.",
-        )  # fmt: skip
-    return Verdict("unknown", "unknown", "not decided", f"What {found.package} divides by could not be found ({by}).")
+    run_it = "Run it to know: 'noisymean probe FILE.py:NAME', NAME being a function that does one step."
+    match found.verdict:
+        case Denominator.DATA_DEPENDENT:
+            return Verdict(
+                "data-dependent",
+                "bad",
+                "depends on the data",
+                f"{found.package} divides the noisy sum by a number that depends on the data ({by}).",
+            )
+        case Denominator.CONSTANT:
+            return Verdict(
+                "constant",
+                "good",
+                "a constant",
+                f"Every division in {found.package} that was found to be of something noisy is by a number that is written"
+                f" down or that its caller fixes ({by}).",
+                f"Whether the caller takes it from the data is not known here. {run_it}",
+            )
+        case Denominator.UNKNOWN:
+            unclear = sum(not set(one.origins) <= CONSTANTS for one in found.statements)
+            seen = (
+                f"{unclear:,} of {len(found.statements):,} divisions were not understood"
+                if unclear
+                else "none was found"
+            )
+            seen = "not all of it could be read" if found.unreadable else seen
+            return Verdict(
+                "unknown",
+                "unknown",
+                "not decided",
+                f"What {found.package} divides by is not known: {seen} ({by}).",
+                run_it,
+            )

@@ -53,7 +53,7 @@ def read_strip(path: Path) -> Bytes:
 
 def read_labels(path: Path) -> Bytes:
     """A JSON list of labels."""
-    labels = json.loads(path.read_text())
+    labels = json.loads(path.read_bytes())
     if not isinstance(labels, list) or not all(isinstance(label, int) and 0 <= label < 256 for label in labels):
         raise _broken(path, "a JSON list of labels")
     return np.asarray(labels, np.uint8)

@@ -88,10 +88,12 @@ def _install(release: Release, place: Path) -> None:
 def verify(release: Release, folder: Path) -> None:
     """The release is the one asked for, and every file has the checksum that its wheel lists."""
     found = [place for place in folder.glob("opacus-*.dist-info") if (place / "RECORD").is_file()]
-    metadata = (found[0] / "METADATA").read_text(errors="replace").splitlines() if len(found) == 1 else []
+    metadata = (
+        (found[0] / "METADATA").read_text(encoding="utf-8", errors="replace").splitlines() if len(found) == 1 else []
+    )
     if f"Version: {release.version}" not in metadata:
         raise InstallFailed(f"opacus=={release.version}: {folder} holds another release; delete it and try again")
-    with (found[0] / "RECORD").open(newline="") as record:
+    with (found[0] / "RECORD").open(encoding="utf-8", newline="") as record:
         for name, checksum, *_ in csv.reader(record):
             if checksum.startswith("sha256=") and name.startswith("opacus/"):
                 digest = hashlib.sha256((folder / name).read_bytes()).digest()

@@ -1,0 +1,383 @@
+"""Which divisions matter: what each divides, by what, and how sure that is."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from typing import final
+
+from noisymean.probe.reading.flow import Contents, Flow, by_name
+from noisymean.probe.reading.nodes import Division, Product, Scope, Value, last_name, names_in
+from noisymean.probe.reading.origins import DEPTH, Origins
+from noisymean.probe.reading.source import CONSTANTS, OF_THE_DATA, Origin, Role, Statement, Sure
+from noisymean.probe.reading.syntax import NOT_SIZES, Syntax
+
+_PLACEHOLDER = re.compile(r"^[gvx]$")
+_SIZE = re.compile(
+    r"batch|bsize|bsz|normalize_by|normalizer|denominator|sample_size|lot_size|num_(samples|examples|records)",
+    re.IGNORECASE,
+)
+# What is measured of a run and not released by it. A learning rate is not among them: it multiplies what is released.
+_MEASURED = re.compile(
+    r"loss|accura|^acc$|_acc$|correct|metric|elapsed|seconds|duration|^time|_time$|perplex|auc|f1|precision|recall|score|throughput"
+    r"|percent|progress|speed|(sample|sampling|hit|error)_?rate|^q$|^delta$|steps|epochs?$|^eps(ilon)?$|hits|total_seen",
+    re.IGNORECASE,
+)
+_LOSS = re.compile(r"loss(?!_?(scale|factor|weight))|accura|perplex|auc$", re.IGNORECASE)
+_SETTING = re.compile(
+    r"batch|size|epoch|steps|num|^[nbltq]$|lot|len|total|dataset|data|loader|range|float|int|math|ceil", re.IGNORECASE
+)
+# A factor of this name may be a reciprocal; a step length or a noise multiplier is none.
+_FACTOR = re.compile(r"scal|inv|recip|factor|coef|weight|normali", re.IGNORECASE)
+_KEEPS_VALUE = re.compile(
+    r"float|min|max|minimum|maximum|clamp|clip|tensor|as_tensor|array|asarray|abs|float32|float64|sqrt|where|stop_gradient"
+)
+_DEVIATION = re.compile(r"noise_(mult|s)|stddev|sigma|^std$", re.IGNORECASE)
+_PRINTS = re.compile(r"print|debug|info|warning|error|log|set_postfix|set_description|add_scalars?")
+_LONGEST = 200
+
+
+@final
+class Candidates:
+    """The divisions of a package that are, or may be, of something noisy."""
+
+    def __init__(self, syntax: Syntax) -> None:
+        self._syntax, self._flow = syntax, Flow(syntax)
+        # denominators that were met as a factor already: they are not listed twice
+        self._met: set[ast.AST] = set()
+
+    def statements(self) -> Iterator[Statement]:
+        """All of them; products first, since a reciprocal belongs to what it multiplies."""
+        for product in self._syntax.products:
+            yield from self._product(product)
+        for division in self._syntax.divisions:
+            if division.by is None:
+                yield from self._mean(division)
+            elif division.by not in self._met:
+                yield from self._division(division, division.by)
+
+    # --- x / n ---------------------------------------------------------------------------------------------------------
+
+    def _division(self, one: Division, by: ast.expr) -> Iterator[Statement]:
+        role, sure = self._what(one, one.divided)
+        origins = self._origins(by, one)
+        if role is None and any(_DEVIATION.search(name) for name in names_in(one.divided)):
+            # sigma C / n is the noise of a mean
+            role, sure = (Role.NOISE, Sure.NAMED) if _is_sized(by) or origins & OF_THE_DATA else (None, sure)
+        if role is not None and sure is Sure.FOLLOWED and self._is_measured(one):
+            role = role if self._contents(one) is Contents.NOISE else None
+        if role is not None:
+            split = NOT_SIZES.search(last_name(by)) and origins <= CONSTANTS
+            if split or self._clips(one, origins):
+                return
+            yield self._statement(one, one.divided, by, role, origins, sure)
+        elif self._may_matter(one, by, origins):
+            yield self._statement(one, one.divided, by, Role.UNCLEAR, origins, Sure.UNSURE)
+
+    def _what(self, at: Division | Product, node: ast.expr) -> tuple[Role | None, Sure]:
+        """What is divided, by name or by following it."""
+        contents = self._flow.of(Value(node, at.scope))
+        # of what is printed, names tell nothing: the norm of something noisy is not released
+        named = None if _is_printed(at.statement) else _role(at, node)
+        if named is not None:
+            return named, Sure.NAMED
+        return (Role.GRADIENT, Sure.FOLLOWED) if contents >= Contents.GRADIENT else (None, Sure.UNSURE)
+
+    def _clips(self, one: Division | Product, origins: set[Origin]) -> bool:
+        """Divided by a norm while there is no noise in it yet."""
+        if Origin.NORM not in origins or origins - CONSTANTS - {Origin.NORM}:
+            return False
+        divided = one.divided if isinstance(one, Division) else None
+        line = getattr(one.statement, "lineno", 0)
+        nodes = [divided] if divided is not None else [one.left, one.right] if isinstance(one, Product) else []
+        return all(self._flow.of(Value(node, one.scope), before=line) is not Contents.NOISE for node in nodes)
+
+    def _may_matter(self, one: Division, by: ast.expr, origins: set[Origin]) -> bool:
+        """Whether something that is not seen to be noisy might be, and is divided by what might follow the data."""
+        if origins <= CONSTANTS | {Origin.NORM} or self._is_measured(one):
+            return False
+        if isinstance(one.node, ast.BinOp) and isinstance(one.node.op, ast.FloorDiv):
+            # arithmetic with whole numbers
+            return False
+        return _is_sized(by) or bool(origins & (OF_THE_DATA | {Origin.PASSED})) or self._near_noise(one.scope)
+
+    def _is_measured(self, one: Division) -> bool:
+        """A loss, an accuracy, a rate: unless it is propagated back, as a loss is that is scaled before clipping."""
+        if self._is_propagated_back(one):
+            return False
+        if _is_printed(one.statement):
+            return True
+        # a sum of gradients and something else is not measured, whatever the something is called
+        mixed = isinstance(one.divided, ast.BinOp) and self._contents(one) >= Contents.GRADIENT
+        if not mixed and any(_MEASURED.search(name) for name in names_in(one.divided)):
+            return True
+        target = _target(one.statement)
+        if target is not None and any(_LOSS.search(name) for name in names_in(target)):
+            return True
+        # other names of the result tell only if nothing of an array is in it
+        names = names_in(one.divided)
+        if not all(_SETTING.search(name) for name in names) and self._contents(one) is not Contents.OTHER:
+            return False
+        results = [] if target is None else names_in(target)
+        if isinstance(one.statement, ast.Return | ast.Expr) and one.scope.name:
+            results.append(one.scope.name)
+        return any(_MEASURED.search(name) for name in results)
+
+    def _is_propagated_back(self, one: Division) -> bool:
+        target = _target(one.statement)
+        named = [] if target is None else names_in(target)
+        return one.node in self._syntax.backward_nodes or any(
+            (id(one.scope), name) in self._syntax.backwards for name in named
+        )
+
+    def _contents(self, one: Division) -> Contents:
+        return self._flow.of(Value(one.divided, one.scope))
+
+    def _near_noise(self, scope: Scope) -> bool:
+        """Whether the function, one around it or one that calls it, handles noise or gradients."""
+        at: Scope | None = scope
+        while at is not None:
+            if any(_is_named(name) for name in at.names):
+                return True
+            at = at.parent
+        return any(
+            any(_is_named(name) for name in caller.names)
+            for _, caller in self._syntax.calls.get(scope.name, [])
+            if scope.name
+        )
+
+    # --- x.mean(0) -----------------------------------------------------------------------------------------------------
+
+    def _mean(self, one: Division) -> Iterator[Statement]:
+        if isinstance(one.node, ast.Call) and last_name(one.node.func) in self._syntax.defined:
+            # a function of the package that is called average
+            return
+        role, sure = self._what(one, one.divided)
+        over_records = _axis(one.node) == 0
+        if role is not None and _role(one, one.divided) is None and self._is_measured(one):
+            role = role if self._contents(one) is Contents.NOISE else None
+        matters = over_records and not self._is_measured(one) and self._near_noise(one.scope)
+        if role is None and not matters and not self._is_propagated_back(one):
+            return
+        origins = {Origin.BATCH if over_records and role is not None else Origin.UNKNOWN}
+        yield self._statement(one, one.divided, None, role or Role.UNCLEAR, origins, sure)
+
+    # --- x * (1 / n) ---------------------------------------------------------------------------------------------------
+
+    def _product(self, one: Product) -> Iterator[Statement]:
+        for what, factor in ((one.left, one.right), (one.right, one.left)):
+            role, sure = self._what(one, what)
+            contents = self._flow.of(Value(what, one.scope))
+            measured = any(_MEASURED.search(name) for name in (*names_in(what), *names_in(factor)))
+            if role is None or (measured and sure is not Sure.NAMED and contents is not Contents.NOISE):
+                continue
+            if self._flow.of(Value(factor, one.scope)) >= Contents.GRADIENT:
+                continue
+            found = list(self._reciprocals(Value(factor, one.scope), DEPTH, set()))
+            for above, below in found:
+                origins = self._origins(below.expression, one, below.scope)
+                if (
+                    origins <= CONSTANTS
+                    and above is not None
+                    and self._origins(above.expression, one, above.scope) - CONSTANTS
+                ):
+                    # a constant below and something else above
+                    origins = origins | {Origin.UNKNOWN}
+                self._met.add(below.expression)
+                if not self._clips(one, origins):
+                    yield self._statement(one, what, below.expression, role, origins, sure)
+            if not found and contents is Contents.NOISE:
+                origins = self._origins(factor, one)
+                strange = any(_FACTOR.search(name) or _SIZE.search(name) for name in names_in(factor))
+                if origins & OF_THE_DATA or (strange and not origins <= CONSTANTS):
+                    yield self._statement(one, what, factor, Role.UNCLEAR, {Origin.UNKNOWN}, Sure.UNSURE)
+
+    def _reciprocals(
+        self, value: Value, depth: int, seen: set[tuple[str, int]]
+    ) -> Iterator[tuple[Value | None, Value]]:
+        """The fractions that a factor is made of: what is above and what is below the line."""
+        node, scope = value.expression, value.scope
+        if depth == 0:
+            return
+        match node:
+            case ast.BinOp(op=ast.Div(), left=above, right=below):
+                yield Value(above, scope), Value(below, scope)
+                if isinstance(above, ast.BinOp):
+                    yield from self._reciprocals(Value(above, scope), depth - 1, seen)
+            case ast.BinOp(op=ast.Pow(), left=below, right=ast.UnaryOp(op=ast.USub())):
+                yield None, Value(below, scope)
+            case ast.BinOp(op=ast.Mult() | ast.Sub() | ast.Add(), left=left, right=right):
+                for part in (left, right):
+                    yield from self._reciprocals(Value(part, scope), depth - 1, seen)
+            case ast.UnaryOp(operand=operand):
+                yield from self._reciprocals(Value(operand, scope), depth - 1, seen)
+            case ast.IfExp(body=body, orelse=other):
+                for part in (body, other):
+                    yield from self._reciprocals(Value(part, scope), depth - 1, seen)
+            case ast.Call(func=function, args=[*arguments]):
+                yield from self._reciprocals_of_call(value, last_name(function), arguments, depth, seen)
+            case ast.Name(id=name):
+                at: Scope | None = scope
+                while at is not None and name not in at.assigned and name not in at.parameters():
+                    at = at.parent
+                if at is None or (name, id(at)) in seen:
+                    return
+                seen.add((name, id(at)))
+                passed = self._passed(name, at) if name in at.parameters() else []
+                for one in (*at.assigned.get(name, []), *passed):
+                    yield from self._reciprocals(one, depth - 1, seen)
+            case ast.Attribute(attr=name):
+                if (name, 0) in seen:
+                    return
+                seen.add((name, 0))
+                for one in self._syntax.attributes(node, scope):
+                    yield from self._reciprocals(one, depth - 1, seen)
+                if name in self._syntax.properties:
+                    for one in self._syntax.returned.get(name, []):
+                        yield from self._reciprocals(one, depth - 1, seen)
+            case _:
+                pass
+
+    def _reciprocals_of_call(
+        self, value: Value, name: str, arguments: list[ast.expr], depth: int, seen: set[tuple[str, int]]
+    ) -> Iterator[tuple[Value | None, Value]]:
+        scope = value.scope
+        if name in ("reciprocal", "reciprocal_", "rsqrt"):
+            call = value.expression
+            owner = call.func.value if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) else None
+            inside = arguments[0] if arguments else owner
+            if inside is not None:
+                yield None, Value(inside, scope)
+        elif name in ("pow", "power") and len(arguments) == 2 and isinstance(arguments[1], ast.UnaryOp):
+            yield None, Value(arguments[0], scope)
+        elif name in ("div", "divide", "true_divide", "truediv") and len(arguments) == 2:
+            yield Value(arguments[0], scope), Value(arguments[1], scope)
+        elif name in self._syntax.defined:
+            if (f"{name}()", 0) not in seen:
+                seen.add((f"{name}()", 0))
+                for one in self._syntax.returned.get(name, []):
+                    yield from self._reciprocals(one, depth - 1, seen)
+        elif _KEEPS_VALUE.fullmatch(name):
+            for part in arguments:
+                yield from self._reciprocals(Value(part, scope), depth - 1, seen)
+
+    def _passed(self, name: str, scope: Scope) -> list[Value]:
+        """What is handed over for a parameter."""
+        position = scope.parameters().index(name) - (scope.parameters()[0] in ("self", "cls"))
+        called = scope.owner if scope.name == "__init__" else scope.name
+        found = []
+        for call, at in self._syntax.calls.get(called, []) if called else []:
+            if 0 <= position < len(call.args):
+                found.append(Value(call.args[position], at))
+            found += [Value(one.value, at) for one in call.keywords if one.arg == name]
+        return found
+
+    # --- what is said --------------------------------------------------------------------------------------------------
+
+    def _origins(self, by: ast.expr, at: Division | Product, scope: Scope | None = None) -> set[Origin]:
+        follow = Origins(self._syntax, at.scope, at.in_rounds)
+        found = follow.of(Value(by, scope or at.scope), DEPTH, set()) or {Origin.UNKNOWN}
+        # 0 before a count begins, 1 in place of an empty batch
+        return found - {Origin.NUMBER} if found & OF_THE_DATA else found
+
+    def _statement(
+        self, at: Division | Product, what: ast.expr, by: ast.expr | None, role: Role, origins: set[Origin], sure: Sure
+    ) -> Statement:
+        shown_by = "its own number of entries" if by is None else _text(by)
+        text, line = _text(at.statement), getattr(at.statement, "lineno", 0)
+        if isinstance(at.statement, _BLOCKS) or len(text) > _LONGEST:
+            text = f"mean of {_text(what)}" if by is None else f"{_text(what)} / {shown_by}"
+            line = what.lineno
+        ordered = tuple(sorted(origins, key=lambda origin: origin.value))
+        if sure is Sure.NAMED and (by is None or not _is_sized(by)):
+            sure = Sure.FOLLOWED
+        noisy = self._flow.of(Value(what, at.scope)) is Contents.NOISE
+        return Statement(at.scope.module, line, text, role, shown_by, ordered, sure, noisy, at.guards)
+
+
+_BLOCKS = (
+    ast.FunctionDef,
+    ast.AsyncFunctionDef,
+    ast.ClassDef,
+    ast.With,
+    ast.For,
+    ast.If,
+    ast.While,
+    ast.Try,
+    ast.Module,
+)
+
+
+def _is_sized(node: ast.expr) -> bool:
+    """Called like a size."""
+    return any(_SIZE.search(name) and not NOT_SIZES.search(name) for name in names_in(node))
+
+
+def _text(node: ast.AST) -> str:
+    return " ".join(ast.unparse(node).split())
+
+
+def _target(statement: ast.AST) -> ast.expr | None:
+    """What a statement assigns to."""
+    match statement:
+        case ast.Assign(targets=[target, *_]) | ast.AnnAssign(target=target) | ast.AugAssign(target=target):
+            return target
+        case _:
+            return None
+
+
+def _is_printed(statement: ast.AST) -> bool:
+    """A line for a log."""
+    match statement:
+        case ast.Expr(value=ast.Call(func=function)):
+            return bool(_PRINTS.fullmatch(last_name(function)))
+        case _:
+            return False
+
+
+def _axis(node: ast.AST) -> int | None:
+    """The axis of a mean, if it is told."""
+    if not isinstance(node, ast.Call):
+        return None
+    named = [one.value for one in node.keywords if one.arg in ("axis", "dim")]
+    is_method = isinstance(node.func, ast.Attribute) and not isinstance(node.args[0] if node.args else None, ast.Name)
+    told = named or node.args[0 if is_method else 1 :][:1]
+    match told:
+        case [ast.Constant(value=int(axis))]:
+            return axis
+        case _:
+            return None
+
+
+def _role(at: Division | Product, node: ast.expr) -> Role | None:
+    """By name alone."""
+    names = names_in(node)
+    if any("unclipped" in name for name in names):
+        return Role.COUNT
+    divided = [name for name in names if _is_named(name)]
+    placeholder = any(_PLACEHOLDER.match(name) for name in names)
+    if placeholder and not divided:
+        divided = [name for name in names_in(at.statement) if _is_named(name)]
+        divided += [] if divided else _function_names(at.scope)
+    if not divided:
+        return None
+    bare = all(re.search(r"noise|stddev", name) and "grad" not in name for name in divided)
+    return Role.NOISE if bare and not placeholder else Role.GRADIENT
+
+
+def _is_named(name: str) -> bool:
+    return not _PLACEHOLDER.match(name) and by_name(name) >= Contents.GRADIENT
+
+
+def _function_names(scope: Scope) -> list[str]:
+    """What the function around a placeholder, and the one around that, work on."""
+    found: list[str] = []
+    at: Scope | None = scope
+    for _ in range(2):
+        if at is not None and at.function is not None:
+            found += [name for name in at.parameters() if _is_named(name)]
+            if at.name and _is_named(at.name):
+                found.append(at.name)
+            at = at.parent
+    return found

@@ -1,0 +1,201 @@
+"""What is divided: whether noise or gradients are in it, followed backwards through assignments, loops, calls and parameters.
+
+Names are a hint, and what is assigned to them is another. Noise comes from a generator (randn, normal, …) or from something that
+is called noise; it stays in what is added to it, summed, stacked or handed to a function of the same source.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import TypeAlias, final
+
+from noisymean.probe.reading.nodes import Scope, Value, is_module, last_name
+from noisymean.probe.reading.syntax import Syntax
+
+# Called like gradients and noise, and numbers or switches all the same.
+_NUMBERS = re.compile(
+    r"^n(um)?_|counts?$|norms?$|bound|threshold|accum\w*_?(steps?|iter\w*|factor)|steps?$|mode$|requires|^(no|zero|enable|value_and|set|is)_|_fn$|hook|noise_mult|multiplier|interval|_max$"
+    r"|factors?$|clip_(value|coef)|rate$|seed|key$",
+    re.IGNORECASE,
+)
+GRADIENT_NAMES = re.compile(r"grad|summed|clipped|unclipped|update|^_?g$", re.IGNORECASE)
+NOISE_NAMES = re.compile(r"noise|noisy|stddev|perturb|privati[sz]ed", re.IGNORECASE)
+_GENERATORS = re.compile(
+    r"randn|randn_like|(random_|truncated_|standard_|multivariate_)?normal_?|Normal|MultivariateNormal|gauss|normalvariate"
+    r"|\w*laplace\w*|\w*gaussian\w*|add_noise",
+    re.IGNORECASE,
+)
+# Neither values of the array nor anything made of them.
+_SIZES = re.compile(
+    r"len|shape|size|numel|ndim|dtype|device|norms?|vector_norm|global_norm|count_nonzero|range|split|key|PRNGKey|item"
+)
+# Functions of arrays that keep what is in them.
+_KEEPS = re.compile(
+    r"n?an?sum|sum|reduce_sum|psum|stack|cat|concatenate|concat|array|asarray|tensor|as_tensor|where|tree_map|map|tree_multimap|list|tuple"
+    r"|zip|enumerate|sorted|reversed|dict|items|values|add|subtract|sub|mul|multiply|div|divide|true_divide|mean|average|reduce_mean|einsum|dot"
+    r"|matmul|reshape|ravel|ravel_pytree|flatten|tree_flatten|tree_leaves|leaves|unflatten|tree_unflatten|copy|deepcopy|clone|detach"
+    r"|vmap|cumsum|expand_dims|squeeze|unsqueeze|broadcast_to|sqrt|abs|float|fori_loop|scan|reduce|next|iter|add_n"
+)
+_DEPTH = 40
+_Key: TypeAlias = tuple[str, int | None]
+
+
+class Contents(IntEnum):
+    """What is in an expression, from nothing of interest to noise; the larger wins where they meet."""
+
+    OTHER = 0
+    UNSEEN = 1
+    GRADIENT = 2
+    NOISE = 3
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Flow:
+    """Follows arrays through one package."""
+
+    syntax: Syntax
+
+    def of(self, value: Value, before: int | None = None) -> Contents:
+        """What is in an expression; `before` leaves out what is assigned to its own names from that line on."""
+        return self._of(value, _DEPTH, set(), before)
+
+    def _of(self, value: Value, depth: int, seen: set[_Key], before: int | None = None) -> Contents:
+        node, scope = value.expression, value.scope
+        if depth == 0:
+            return Contents.UNSEEN
+
+        def inner(*nodes: ast.expr | None) -> Contents:
+            found = (self._of(Value(one, scope), depth - 1, seen, before) for one in nodes if one is not None)
+            return max(found, default=Contents.OTHER)
+
+        match node:
+            case ast.Name(id=name):
+                return max(by_name(name), self._named(name, scope, depth, seen, before))
+            case ast.Attribute(attr=attribute) if _SIZES.fullmatch(attribute):
+                return Contents.OTHER
+            case ast.Attribute(attr=attribute, value=owner):
+                own = max(by_name(attribute), self._attribute(node, scope, depth, seen, before))
+                # grad_sample of a parameter is no noise, whatever was added to the parameter
+                return own if own >= Contents.GRADIENT else max(own, inner(owner))
+            case ast.Subscript(value=owner) | ast.Starred(value=owner):
+                return inner(owner)
+            case ast.BinOp(left=left, right=right):
+                return inner(left, right)
+            case ast.UnaryOp(operand=operand):
+                return inner(operand)
+            case ast.IfExp(body=body, orelse=other):
+                return inner(body, other)
+            case ast.BoolOp(values=values):
+                return inner(*values)
+            case ast.List(elts=parts) | ast.Tuple(elts=parts) | ast.Set(elts=parts):
+                return inner(*parts)
+            case ast.Dict(values=values):
+                return inner(*values)
+            case ast.ListComp(elt=part) | ast.GeneratorExp(elt=part) | ast.SetComp(elt=part) | ast.DictComp(value=part):
+                return inner(part)
+            case ast.Lambda(body=body):
+                return self._of(Value(body, scope), depth - 1, seen, before)
+            case ast.NamedExpr(value=inside) | ast.Await(value=inside):
+                return inner(inside)
+            case ast.Call():
+                return self._call(node, scope, depth, seen, before)
+            case _:
+                return Contents.OTHER
+
+    def _call(self, node: ast.Call, scope: Scope, depth: int, seen: set[_Key], before: int | None) -> Contents:
+        name = last_name(node.func)
+        owner = node.func.value if isinstance(node.func, ast.Attribute) else None
+
+        def inner(*nodes: ast.expr) -> Contents:
+            found = (self._of(Value(one, scope), depth - 1, seen, before) for one in nodes)
+            return max(found, default=Contents.OTHER)
+
+        if _SIZES.fullmatch(name):
+            return Contents.OTHER
+        if _GENERATORS.fullmatch(name):
+            return Contents.NOISE
+        named = by_name(name)
+        # a method that several classes have is not followed: it might be any of them
+        own = owner is None or last_name(owner) in ("self", "cls") or self.syntax.defined[name] == 1
+        if own and name in self.syntax.defined and name in self.syntax.returned:
+            key = (f"{name}()", None)
+            if key in seen:
+                return named
+            seen.add(key)
+            return max([named, *(self._of(one, depth - 1, seen) for one in self.syntax.returned[name])])
+        arguments = [*node.args, *(one.value for one in node.keywords)]
+        if (
+            owner is not None
+            and not is_module(owner)
+            and not (isinstance(owner, ast.Name) and owner.id in self.syntax.imported)
+        ):
+            # a method of an array keeps what is in it
+            kept = inner(owner)
+            return max(kept, named, min(inner(*arguments), kept) if kept >= Contents.GRADIENT else Contents.OTHER)
+        if _KEEPS.fullmatch(name):
+            return max(named, inner(*arguments))
+        return max(named, Contents.UNSEEN if inner(*arguments) >= Contents.GRADIENT else Contents.OTHER)
+
+    def _named(self, name: str, scope: Scope, depth: int, seen: set[_Key], before: int | None) -> Contents:
+        at: Scope | None = None if name in ("self", "cls") else scope
+        while at is not None:
+            if name in at.assigned or name in at.looped or name in at.parameters():
+                break
+            at = at.parent
+        if at is None:
+            return Contents.OTHER
+        if (name, id(at)) in seen:
+            return Contents.OTHER
+        seen.add((name, id(at)))
+        values = [one for one in at.assigned.get(name, []) if before is None or one.line < before]
+        found = [self._of(one, depth - 1, seen, before) for one in (*values, *at.looped.get(name, []))]
+        if name in at.parameters():
+            found.append(self._passed(name, at, depth, seen))
+        return max(found, default=Contents.OTHER)
+
+    def _attribute(
+        self, node: ast.Attribute, scope: Scope, depth: int, seen: set[_Key], before: int | None
+    ) -> Contents:
+        name = node.attr
+        if last_name(node.value) not in ("self", "cls") and by_name(name) is Contents.OTHER and name != "data":
+            # an attribute of anything: too many have the same name
+            return Contents.OTHER
+        if (name, None) in seen:
+            return Contents.OTHER
+        seen.add((name, None))
+        values = [one for one in self.syntax.attributes(node, scope) if before is None or one.line < before]
+        found = [self._of(one, depth - 1, seen, before) for one in values]
+        if name in self.syntax.properties:
+            found += [self._of(one, depth - 1, seen) for one in self.syntax.returned.get(name, ())]
+        return max(found, default=Contents.OTHER)
+
+    def _passed(self, name: str, scope: Scope, depth: int, seen: set[_Key]) -> Contents:
+        """What is handed over for a parameter, by position, by keyword or by a function that maps this one."""
+        parameters = scope.parameters()
+        position = parameters.index(name) - (parameters[0] in ("self", "cls"))
+        called = scope.owner if scope.name == "__init__" else scope.name
+        values: list[Value] = []
+        if self.syntax.defined[called] > 1:
+            called = ""
+        for call, at in self.syntax.calls.get(called, []) if called else []:
+            if 0 <= position < len(call.args):
+                values.append(Value(call.args[position], at))
+            values += [Value(one.value, at) for one in call.keywords if one.arg == name]
+        own: str | ast.Lambda | None = scope.function if isinstance(scope.function, ast.Lambda) else called or None
+        for call, at in self.syntax.mapped.get(own, []) if own is not None else []:
+            others = [one for one in call.args if one is not own and last_name(one) != own]
+            values += [Value(one, at) for one in others]
+        return max((self._of(one, depth - 1, seen) for one in values), default=Contents.UNSEEN)
+
+
+def by_name(name: str) -> Contents:
+    """What a name promises."""
+    if _NUMBERS.search(name):
+        return Contents.OTHER
+    if NOISE_NAMES.search(name):
+        return Contents.NOISE
+    return Contents.GRADIENT if GRADIENT_NAMES.search(name) else Contents.OTHER
