@@ -88,6 +88,10 @@ class Subject(Protocol):
         """How its sampling is set."""
 
     @property
+    def swift(self) -> bool:
+        """Whether thousands of rounds are nothing to it."""
+
+    @property
     def adaptation(self) -> Adaptation | None:
         """How its clipping bound moves, if it does."""
 

@@ -56,6 +56,11 @@ class BuiltOptimizer:
         return Knob.FIXED if self.alone else Knob.BATCH
 
     @property
+    def swift(self) -> bool:
+        """A round takes a millisecond or more."""
+        return False
+
+    @property
     def adaptation(self) -> Adaptation | None:
         """Not seen: the bound is set for every round."""
         return None
@@ -94,6 +99,11 @@ class Engine:
     def knob(self) -> Knob:
         """The batch size of its loader."""
         return Knob.BATCH_SIZE
+
+    @property
+    def swift(self) -> bool:
+        """A round takes a millisecond or more."""
+        return False
 
     @property
     def adaptation(self) -> Adaptation | None:
