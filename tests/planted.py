@@ -126,6 +126,21 @@ def mean_first(
     return clipped + noise_multiplier * max_grad_norm * generator.standard_normal(wide) / (count * sample_rate)
 
 
+def gradients_of_the_mean(
+    gradients: Array, generator: Generator, *, sample_rate: float, noise_multiplier: float, max_grad_norm: float
+) -> Array:
+    """Per-record gradients of the mean loss, a |B|-th of their own each, clipped then."""
+    count, wide = gradients.shape
+    batch = gradients[poisson(count, sample_rate, generator)]
+    clipped = flat(batch / max(len(batch), 1), max_grad_norm)
+    return clipped.sum(axis=0) + noise_multiplier * max_grad_norm * generator.standard_normal(wide)
+
+
+def over_the_records(gradients: Array, bound: float) -> Array:
+    """Divided by N before clipping: one record more changes what all others add."""
+    return flat(gradients / len(gradients), bound)
+
+
 # --- noise ---------------------------------------------------------------------------------------------------------------
 
 
@@ -292,6 +307,8 @@ BUGS: dict[str, tuple[Callable[[], Callable[..., Array]], str]] = {
     "the last layer left out of the norm": (lambda: Round(clip=last_layer_left_out), "moves the clipped sum by"),
     "no clipping": (lambda: Round(clip=not_at_all), "gradients are not clipped"),
     "the mean loss before clipping": (lambda: mean_first, "moves the clipped sum by"),
+    "gradients of the mean loss": (lambda: gradients_of_the_mean, "before clipping"),
+    "gradients over N": (lambda: Round(clip=over_the_records), "before clipping"),
     "a bound that is not the one set": (lambda: Round(clip=to_a_constant), "the noise is not sigma C"),
     "no noise": (lambda: Round(scale=lambda sigma, bound: 0.0), "no noise is added"),
     "noise that ignores C": (lambda: Round(scale=lambda sigma, bound: sigma), "the noise is not sigma C"),

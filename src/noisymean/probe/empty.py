@@ -66,7 +66,9 @@ def empty_batch(
     # noise that is not what was asked for has a remark of its own
     found = square * expected**2 / (noise.scale or 1.0) ** 2
     low, high = chi_square_range(SPARE * len(empty))
-    if low * (1.0 - 2.0 * noise.error) <= found <= high * (1.0 + 2.0 * noise.error):
+    if noise.shares_denominator is False or low * (1.0 - 2.0 * noise.error) <= found <= high * (
+        1.0 + 2.0 * noise.error
+    ):
         return EmptyBatch(words)
     other = f"an empty batch {words}, where a batch with records would be divided by {expected:.2g}"
     return EmptyBatch(words, (Remark(Severity.LEAK, other),))

@@ -71,7 +71,7 @@ def subject_of(target: Any, built_in: BuiltIn = _NOTHING) -> Subject:
         return optimizers.Engine(target)
     if optimizers.is_optimizer(target):
         return optimizers.BuiltOptimizer(lambda size, rate: target, alone=True, label=type(target).__name__)
-    if all(hasattr(target, name) for name in ("name", "knob", "run", "swift", "adaptation")):
+    if all(hasattr(target, name) for name in ("name", "knob", "run", "swift", "elsewhere", "adaptation")):
         subject: Subject = target
         return subject
     if not callable(target):

@@ -24,7 +24,7 @@ from noisymean.probe.runs import designed
 from noisymean.probe.subject import Raised, Subject
 
 ASKED = 1.0
-_ROUNDS = 100
+_LEAST_ROUNDS = 20
 # single precision
 _ROUNDING = 1e-3
 # of which every one is compared with every other
@@ -35,21 +35,30 @@ _BY_BATCH = "the noise is divided by the size of the batch, which the gradients 
 
 
 def noise_of(
-    subject: Subject, observed: Sequence[Observed], full: Full | None, bound: float, asked: float, seed: int
+    subject: Subject,
+    observed: Sequence[Observed],
+    full: Full | None,
+    *,
+    bound: float,
+    asked: float,
+    seed: int,
+    rounds: int,
 ) -> tuple[Noise, list[Remark]]:
     """What the noise is, and what is wrong with it; `bound` is the effective one over C."""
-    shares, quiet = _beside_gradients(observed)
-    if quiet == 0.0:
+    shares, beside = _beside_gradients(observed)
+    if beside is not None and beside.scale == 0.0:
         return Noise(None, 0.0, 0.0, asked, fresh=None), [Remark(Severity.LEAK, _NONE)]
     said = _of_sharing(shares, observed)
     said += _of_rounds([row for one in observed for row in (_spares(one),) if len(row)])
     if full is None:
         said.append(Remark(Severity.UNKNOWN, "with all records in the batch its noise could not be measured"))
         return Noise(shares, None, 1.0, asked, fresh=None), said
-    levels, rows = [], []
-    for part, (sigma, at) in enumerate(((asked, 0.1), (asked, 8.0), (asked / 4.0, BOUND), (4.0 * asked, BOUND))):
+    levels, rows = [] if beside is None else [beside], []
+    few, many = max(_LEAST_ROUNDS, rounds // 2), max(_LEAST_ROUNDS, rounds * (2 if subject.swift else 1))
+    wanted = ((asked, 0.1, many), (asked, 8.0, many), (asked / 4.0, BOUND, few), (4.0 * asked, BOUND, few))
+    for part, (sigma, at, count) in enumerate(wanted):
         try:
-            releases = designed(subject, full.setting, Faint().gradients(), seed + part, _ROUNDS, noise=sigma, bound=at)
+            releases = designed(subject, full.setting, Faint().gradients(), seed + part, count, noise=sigma, bound=at)
         except Raised as fault:
             said.append(Remark(Severity.FAULT, f"at sigma = {sigma:g} and C = {at:g} it raises {fault}"))
             continue
@@ -63,7 +72,7 @@ def noise_of(
     said += wrong
     mine = [one for one in levels if one.noise_multiplier == asked]
     at_asked = math.sqrt(sum(one.scale**2 for one in mine) / len(mine)) if mine else None
-    error = mine[0].error if mine else 1.0
+    error = _error(len(mine) * many * Faint().gradients().shape[1]) if mine else 1.0
     fresh = None if not rows else not wrong
     return Noise(shares, at_asked, error, asked, tuple(levels), fresh), list(dict.fromkeys(said))
 
@@ -82,8 +91,8 @@ def _spares(observed: Observed) -> Array:
     return np.array(rows).reshape(-1, SPARE)
 
 
-def _beside_gradients(observed: Sequence[Observed]) -> tuple[bool | None, float | None]:
-    """Whether c/c' is the same in all rounds, whatever N, c and |B| are; and its size, 0 without noise."""
+def _beside_gradients(observed: Sequence[Observed]) -> tuple[bool | None, Level | None]:
+    """Whether c/c' is the same in all rounds, whatever N, c and |B| are; and how much noise that is, 0 without any."""
     groups: dict[tuple[object, int, float], list[float]] = {}
     bare = rounds = 0
     for one in observed:
@@ -97,7 +106,7 @@ def _beside_gradients(observed: Sequence[Observed]) -> tuple[bool | None, float 
             key = (one.setting, reading.size, float(f"{reading.clipped:.3g}"))
             groups.setdefault(key, []).append((reading.clipped / reading.noise) ** 2)
     if rounds and bare == rounds:
-        return None, 0.0
+        return None, Level(NOISE, BOUND, 0.0, 0.0)
     if rounds < 10 or not groups:
         return None, None
     total = sum(map(len, groups.values()))
@@ -109,7 +118,12 @@ def _beside_gradients(observed: Sequence[Observed]) -> tuple[bool | None, float 
         low, high = chi_square_range(SPARE * len(squares), among=len(groups))
         if not low * (1.0 - slack) <= sum(squares) / len(squares) / square <= high * (1.0 + slack):
             shares = False
-    return shares, math.sqrt(square)
+    low, high = chi_square_range(SPARE, among=total)
+    for squares in groups.values():
+        # each round by itself: now more, now less
+        if min(squares) < low * (1.0 - slack) * square or max(squares) > high * (1.0 + slack) * square:
+            shares = False
+    return shares, Level(NOISE, BOUND, math.sqrt(square), _error(SPARE * total))
 
 
 def _of_sharing(shares: bool | None, observed: Sequence[Observed]) -> list[Remark]:

@@ -39,12 +39,18 @@ _PAIRS: dict[Knob, tuple[tuple[int, Fraction | int], ...]] = {
     # 30 = 3 * 10: one record more makes a fourth batch; 98 * (1/49) and 49 * (1/49) fall short of 2 and 1
     Knob.BATCH_SIZE: ((25, 10), (29, 10), (30, 10), (98, 2), (49, 1)),
 }
-# Few records show a rate that follows N, many a rate that is a little off; with how many times the rounds, and how many if swift.
-_LONG: dict[Knob, tuple[tuple[int, Fraction | int, int, int], ...]] = {
-    Knob.RATE: ((5, Fraction(1, 2), 5, 15), (100, Fraction(3, 10), 2, 5)),
-    Knob.BATCH_SIZE: ((5, 3, 5, 15), (100, 40, 2, 5)),
+# Few records show a rate that follows N, many a rate that is a little off. Each with how many times the rounds.
+_LONG: dict[Knob, tuple[tuple[int, Fraction | int, int], ...]] = {
+    Knob.RATE: ((5, Fraction(1, 2), 5), (300, Fraction(3, 10), 2)),
+    Knob.BATCH_SIZE: ((5, 3, 5), (300, 120, 2)),
     Knob.BATCH: (),
     Knob.FIXED: (),
+}
+# where a round takes the longer the more records there are, and no time else
+_LONG_IF_SWIFT: dict[Knob, tuple[tuple[int, Fraction | int, int], ...]] = {
+    **_LONG,
+    Knob.RATE: ((5, Fraction(1, 2), 15), (100, Fraction(3, 10), 5)),
+    Knob.BATCH_SIZE: ((5, 3, 15), (100, 40, 5)),
 }
 Progress = Callable[[int, int], None]
 
@@ -80,7 +86,8 @@ def probe_subject(
     law, candidates = _law(observed, fixed=subject.knob is Knob.FIXED)
     full = _full(subject, seed + 500)
     progress(total - 4, total)
-    noise, of_noise = noise_of(subject, observed, full, bound, noise_multiplier or ASKED, seed + 600)
+    asked = noise_multiplier or ASKED
+    noise, of_noise = noise_of(subject, observed, full, bound=bound, asked=asked, seed=seed + 600, rounds=rounds)
     progress(total - 3, total)
     clipping, of_clipping = clipping_of(subject, observed, law, full, bound, seed + 1000)
     progress(total - 2, total)
@@ -122,8 +129,8 @@ def _settings(subject: Subject, also: Sequence[Setting], rounds: int) -> dict[Se
     wanted = [(setting_of(size, chosen), rounds) for size, chosen in _PAIRS[subject.knob]]
     if subject.knob is Knob.FIXED:
         return dict(wanted)
-    for size, chosen, slow, swift in _LONG[subject.knob]:
-        wanted.append((setting_of(size, chosen), rounds * (swift if subject.swift else slow)))
+    for size, chosen, times in (_LONG_IF_SWIFT if subject.swift else _LONG)[subject.knob]:
+        wanted.append((setting_of(size, chosen), rounds * times))
     wanted += [(setting, rounds) for setting in also]
     found: dict[Setting, int] = {}
     for setting, count in wanted:

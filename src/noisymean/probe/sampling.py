@@ -19,9 +19,9 @@ from dataclasses import replace
 from typing import assert_never
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
-from noisymean.probe.chance import binomial_is_improbable, rate_interval, sum_is_improbable
+from noisymean.probe.chance import binomial_is_improbable, binomial_tails, rate_interval, sum_is_improbable
 from noisymean.probe.finding import Bearing, RateLaw, Rates, Remark, Sampling, Severity
 from noisymean.probe.laws import Kind, Observed, loader_length
 from noisymean.probe.records import Axes
@@ -108,9 +108,10 @@ def _fits(observed: Observed, rate: float | None) -> bool:
     if not 0.0 < rate < 1.0:
         return True
     values = np.arange(records + 1.0)
-    squares = (values - records * rate) ** 2
+    logs = special.gammaln(records + 1.0) - special.gammaln(values + 1.0) - special.gammaln(records - values + 1.0)
+    chances = np.exp(logs + values * math.log(rate) + (records - values) * math.log1p(-rate))
     total = float(((sizes - records * rate) ** 2).sum())
-    return not sum_is_improbable(total, len(sizes), squares, stats.binom.pmf(values, records, rate))
+    return not sum_is_improbable(total, len(sizes), (values - records * rate) ** 2, chances)
 
 
 def _within(observed: Sequence[Observed], law: RateLaw) -> float | None:
@@ -135,7 +136,7 @@ def _why_unknown(observed: Sequence[Observed]) -> str:
         if rate is None or not 0.0 < rate < 1.0:
             continue
         count = float(sizes.sum())
-        chance = min(float(stats.binom.cdf(count, trials, rate)), float(stats.binom.sf(count - 1.0, trials, rate)))
+        chance = float(min(binomial_tails(count, trials, rate)))
         if chance < least:
             low, high = rate_interval(count, trials)
             worst, least = f": at {one.setting} the rate is {low:.4g} to {high:.4g}, where {rate:.4g} was set", chance
@@ -151,7 +152,7 @@ def _dependence(observed: Sequence[Observed], law: RateLaw | None) -> list[str]:
             continue
         records, rounds = one.setting.dataset_size, len(one.readings)
         seen = Counter(axis for reading in one.readings for axis in reading.batch)
-        unequal |= any(binomial_is_improbable(seen[i], rounds, rate, among=records) for i in range(records))
+        unequal |= binomial_is_improbable([seen[i] for i in range(records)], rounds, rate, among=records)
         for start in (0, 1):
             # pairs that have no round in common, so that overlaps are independent
             pairs = list(itertools.islice(itertools.pairwise(one.readings), start, None, 2))

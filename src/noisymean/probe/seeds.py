@@ -28,7 +28,7 @@ def remarks_of_seeds(subject: Subject, seed: int) -> list[Remark]:
         )
     except Raised as fault:
         return [Remark(Severity.UNKNOWN, f"whether its noise is drawn anew: it raises {fault}")]
-    said = []
+    said = [] if subject.elsewhere is None else [Remark(Severity.UNKNOWN, subject.elsewhere)]
     owns = subject.knob not in (Knob.BATCH, Knob.FIXED)
     batches = [mixed.members(one) for one in (first, second, other)]
     noises = [mixed.spare(one) for one in (first, second, other)]

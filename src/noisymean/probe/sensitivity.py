@@ -41,7 +41,7 @@ def clipping_of(
     subject: Subject, observed: Sequence[Observed], law: Law | None, full: Full | None, bound: float, seed: int
 ) -> tuple[Clipping, list[Remark]]:
     """The effective bound, what comes before it, and how far one record moves the sum."""
-    words, typical = _scaling(observed)
+    words, typical, constant = _scaling(observed)
     said: list[Remark] = []
     moved = []
     additive: bool | None = None
@@ -57,10 +57,11 @@ def clipping_of(
         additive = None
     seen = [one for one in moved if one is not None and math.isfinite(one)]
     clipping = Clipping(bound, words, max(seen, default=None), additive)
-    return clipping, said + _remarks(clipping, complete=len(seen) == 3)
+    return clipping, said + _remarks(clipping, constant, complete=len(seen) == 3)
 
 
-def _remarks(clipping: Clipping, *, complete: bool) -> list[Remark]:
+def _remarks(clipping: Clipping, constant: bool, *, complete: bool) -> list[Remark]:
+    """`constant`: the factor before clipping is the same for every N and batch."""
     said = []
     if clipping.bound is not None and abs(clipping.bound - 1.0) > 0.01:
         severity = Severity.LEAK if clipping.bound > 1.0 else Severity.NOTE
@@ -70,7 +71,7 @@ def _remarks(clipping: Clipping, *, complete: bool) -> list[Remark]:
         said.append(Remark(Severity.UNKNOWN, "what gradients are multiplied by before clipping was not seen"))
     elif clipping.scaled_before is not None:
         # a short gradient may be made longer, if no sum moves by more than C
-        severity = Severity.NOTE if clipping.sound and complete else Severity.LEAK
+        severity = Severity.NOTE if constant and clipping.sound and complete else Severity.LEAK
         said.append(Remark(severity, f"gradients are multiplied by {clipping.scaled_before} before clipping"))
     if clipping.sensitivity is not None and clipping.sensitivity > 1.0 + 1e-3:
         words = f"one record moves the clipped sum by at least {_multiple(clipping.sensitivity)} C"
@@ -171,18 +172,18 @@ def _few(subject: Subject, full: Full, bound: float, seed: int) -> float | None:
     return max(float(np.linalg.norm(sums[0] - other)) for other in sums[1:])
 
 
-def _scaling(observed: Sequence[Observed]) -> tuple[str | None, float | None]:
-    """By what gradients are multiplied before they are clipped: None if by 1; and the typical factor."""
+def _scaling(observed: Sequence[Observed]) -> tuple[str | None, float | None, bool]:
+    """By what gradients are multiplied before they are clipped: None if by 1; the typical factor; whether it is a constant."""
     pairs = [(one.size, one.scale) for each in observed for one in each.readings if one.scale is not None]
     if not pairs:
-        return "unknown", None
+        return "unknown", None, False
     sizes, scales = (np.array(column, dtype=np.float64) for column in zip(*pairs, strict=True))
     for words, expected in ((None, np.ones_like(sizes)), ("|B|", sizes), ("1/|B|", 1.0 / sizes)):
         if _agree(scales, expected):
-            return words, float(np.median(expected))
+            return words, float(np.median(expected)), words is None
     if _agree(scales, np.full_like(scales, scales.mean())):
-        return f"{scales.mean():.4g}", float(scales.mean())
-    return "something that varies", float(np.median(scales))
+        return f"{scales.mean():.4g}", float(scales.mean()), True
+    return "something that varies", float(np.median(scales)), False
 
 
 def _agree(found: Array, expected: Array) -> bool:

@@ -91,6 +91,11 @@ class FunctionOfGradients:
         return Knob.RATE if "sample_rate" in self._keywords else Knob.BATCH_SIZE
 
     @property
+    def elsewhere(self) -> str | None:
+        """None."""
+        return None
+
+    @property
     def swift(self) -> bool:
         """A round is a few array operations."""
         return True

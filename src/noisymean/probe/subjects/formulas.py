@@ -38,6 +38,11 @@ class Formula:
         return Knob.BATCH_SIZE if self.kind is Kind.LOADER else Knob.RATE
 
     @property
+    def elsewhere(self) -> str | None:
+        """None."""
+        return None
+
+    @property
     def swift(self) -> bool:
         """A round is a few array operations."""
         return True
@@ -86,6 +91,11 @@ class DpsurUpdate:
     def knob(self) -> Knob:
         """A rate."""
         return Knob.RATE
+
+    @property
+    def elsewhere(self) -> str | None:
+        """None."""
+        return None
 
     @property
     def swift(self) -> bool:
