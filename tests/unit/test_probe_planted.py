@@ -253,3 +253,47 @@ def test_poisson_is_what_the_twins_draw() -> None:
     drawn = np.array([np.isin(np.arange(20), poisson(20, 0.3, generator)) for _ in range(4000)])
     assert drawn.mean() == pytest.approx(0.3, abs=0.01)
     assert np.abs(np.corrcoef(drawn.T) - np.eye(20)).max() < 0.1
+
+
+# --- optimizers of Opacus ------------------------------------------------------------------------------------------------
+
+
+def optimizer_by_layer(shares: tuple[float, float], *, seeded: bool = False, honest: bool = True) -> object:
+    """Two layers, each clipped to its own bound; not honest: noise as if the bounds were the parts of one."""
+    torch, opacus = pytest.importorskip("torch"), pytest.importorskip("opacus")
+    from opacus.optimizers import DPPerLayerOptimizer
+
+    assert opacus.__version__
+    layers = torch.nn.Sequential(torch.nn.Linear(300, 1, bias=False), torch.nn.Linear(300, 1, bias=False))
+    optimizer = DPPerLayerOptimizer(
+        torch.optim.SGD(layers.parameters(), lr=0.1),
+        noise_multiplier=1.0,
+        max_grad_norm=list(shares),
+        expected_batch_size=10,
+        generator=torch.Generator().manual_seed(0) if seeded else None,
+    )
+    if not honest:
+        optimizer.max_grad_norm = max(shares)
+    return optimizer
+
+
+def test_layers_of_an_optimizer_are_all_probed() -> None:
+    """One bound for each layer: sound if the noise is for their root of squares, and not if it is for one of them."""
+    fair = probe(lambda dataset_size, sample_rate: optimizer_by_layer((0.6, 0.8)), seed=0, rounds=10)
+    assert (fair.kind, fair.doubts) == (Kind.SGM, ())
+    assert fair.clipping.sensitivity == pytest.approx(1.0, abs=1e-3)
+    full = probe(lambda dataset_size, sample_rate: optimizer_by_layer((1.0, 1.0), honest=False), seed=0, rounds=10)
+    assert full.kind is Kind.UNKNOWN
+    assert full.clipping.sensitivity == pytest.approx(math.sqrt(2.0), abs=1e-2)
+
+
+@pytest.mark.slow
+def test_an_optimizer_with_a_generator_of_its_own_is_not_certified() -> None:
+    """Its seed may be a constant; it is left alone, so nothing is known of it."""
+
+    def build(dataset_size: int, sample_rate: float) -> object:
+        return optimizer_by_layer((0.6, 0.8), seeded=True)
+
+    finding = probe(build, seed=0, rounds=10)
+    assert finding.kind is Kind.UNKNOWN
+    assert [remark.severity for remark in finding.doubts] == [Severity.UNKNOWN]

@@ -15,7 +15,7 @@ from typing import final
 from noisymean.probe.chance import chi_square_range
 from noisymean.probe.finding import Bearing, Noise, Remark, Sampling, Severity
 from noisymean.probe.laws import Kind, Law
-from noisymean.probe.records import SPARE, Axes
+from noisymean.probe.records import NOISE, SPARE, Axes
 from noisymean.probe.runs import designed, setting_of
 from noisymean.probe.sensitivity import divisor_at
 from noisymean.probe.subject import Knob, Raised, Subject
@@ -64,11 +64,11 @@ def empty_batch(
         unknown = Remark(Severity.UNKNOWN, "whether an empty batch has the noise that a batch with records has")
         return EmptyBatch(words, (unknown,))
     # noise that is not what was asked for has a remark of its own
-    found = square * expected**2 / (noise.scale or 1.0) ** 2
+    usual = next((level for level in noise.levels if level.noise_multiplier == NOISE), None)
+    scale, error = (1.0, noise.error) if usual is None else (usual.scale, usual.error)
+    found = square * expected**2 / scale**2
     low, high = chi_square_range(SPARE * len(empty))
-    if noise.shares_denominator is False or low * (1.0 - 2.0 * noise.error) <= found <= high * (
-        1.0 + 2.0 * noise.error
-    ):
+    if noise.shares_denominator is False or low * (1.0 - 2.0 * error) <= found <= high * (1.0 + 2.0 * error):
         return EmptyBatch(words)
     other = f"an empty batch {words}, where a batch with records would be divided by {expected:.2g}"
     return EmptyBatch(words, (Remark(Severity.LEAK, other),))

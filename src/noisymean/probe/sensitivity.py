@@ -18,10 +18,10 @@ import numpy as np
 
 from noisymean.numerics.logs import Array
 from noisymean.probe.finding import Clipping, Remark, Severity
-from noisymean.probe.full import BOUNDS, Full
+from noisymean.probe.full import BOUNDS, RECORDS, Full
 from noisymean.probe.laws import Law, Observed, loader_length
 from noisymean.probe.records import BOUND, NOISE, Aligned, Axes, Few, Mixed, deviation_of
-from noisymean.probe.runs import designed, setting_of
+from noisymean.probe.runs import designed, everyone, setting_of
 from noisymean.probe.subject import Knob, Raised, Setting, Subject
 
 _ALIKE: dict[Knob, tuple[int, Fraction | int]] = {
@@ -50,14 +50,13 @@ def clipping_of(
             moved.append(_alike(subject, law, words, typical, bound, seed))
         found, additive = _mixed(subject, law, full, bound, seed + 1)
         moved.append(found)
-        if full is not None:
-            moved.append(_few(subject, full, bound, seed + 2))
+        moved.append(_few(subject, full, bound, seed + 2))
     except Raised as fault:
         said.append(Remark(Severity.FAULT, f"on records of many lengths and directions it raises {fault}"))
         additive = None
     seen = [one for one in moved if one is not None and math.isfinite(one)]
     clipping = Clipping(bound, words, max(seen, default=None), additive)
-    return clipping, said + _remarks(clipping, constant, complete=len(seen) == 3)
+    return clipping, said + _remarks(clipping, constant, complete=full is not None and len(seen) == 3)
 
 
 def _remarks(clipping: Clipping, constant: bool, *, complete: bool) -> list[Remark]:
@@ -146,7 +145,9 @@ def _mixed(
         found, *_ = np.linalg.lstsq(members, sums, rcond=None)
         lengths = np.linalg.norm(found, axis=1)
         rest = np.linalg.norm(sums - members @ found, axis=1)
-        if rest.max() > _TOLERANCE * max(1.0, float(lengths.max())):
+        # where the noise is louder than it should be, that is for `noise` to say
+        loud = 10.0 * float(np.median(deviation_of(mixed.spare(sums)))) * math.sqrt(sums.shape[1])
+        if rest.max() > max(_TOLERANCE * max(1.0, float(lengths.max())), loud):
             return None, False
         longest = max(longest, float(lengths.max()))
     return longest, True
@@ -161,15 +162,24 @@ def _measured_by_noise(mixed: Mixed, releases: Array, members: Array) -> float |
     return float((np.linalg.norm(releases, axis=1) / deviations)[alone].max()) * NOISE
 
 
-def _few(subject: Subject, full: Full, bound: float, seed: int) -> float | None:
+def _few(subject: Subject, full: Full | None, bound: float, seed: int) -> float | None:
     """The farthest that the sum moves when one of eight records becomes next to nothing."""
-    sums = []
-    for left_out in (None, *_LEFT_OUT):
-        releases = designed(subject, full.setting, Few(seed, left_out).gradients(), seed, 2)
-        if not np.isfinite(releases).all():
-            return None
-        sums.append(releases.mean(axis=0) * full.divisors[BOUND] * bound)
-    return max(float(np.linalg.norm(sums[0] - other)) for other in sums[1:])
+    setting = everyone(subject, RECORDS) if full is None else full.setting
+    runs = [designed(subject, setting, Few(seed, left_out).gradients(), seed, 2) for left_out in (None, *_LEFT_OUT)]
+    if not all(np.isfinite(releases).all() for releases in runs):
+        return None
+    unit = _by_noise(runs) if full is None else full.divisors[BOUND] * bound
+    if unit is None:
+        return None
+    first, *others = (releases.mean(axis=0) * unit for releases in runs)
+    return max(float(np.linalg.norm(first - other)) for other in others)
+
+
+def _by_noise(runs: Sequence[Array]) -> float | None:
+    """Where the divisor was not read, the noise is the measure; a quarter less than it says, so that no chance is taken."""
+    between = np.concatenate([releases[0] - releases[1] for releases in runs])
+    deviation = float(deviation_of(between)) / math.sqrt(2.0)
+    return 0.75 * NOISE * BOUND / deviation if deviation > 0.0 else None
 
 
 def _scaling(observed: Sequence[Observed]) -> tuple[str | None, float | None, bool]:
