@@ -67,7 +67,9 @@ def noise_of(
         levels.append(Level(sigma, at, scale, _error(found.size)))
         if math.isfinite(scale) and scale > 0.0:
             rows.append(found / scale)
-    said += _of_levels(levels)
+    if shares is not False:
+        # without one denominator for both there is nothing to measure it by
+        said += _of_levels(levels)
     wrong = [*_of_rounds(rows), *_of_coordinates(rows)]
     said += wrong
     mine = [one for one in levels if one.noise_multiplier == asked]
