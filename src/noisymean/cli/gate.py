@@ -215,11 +215,10 @@ def _no_verdict(target: str, interrupted: bool, loss: Loss) -> Judged:
 def of_probe(found: Finding, answer: Account | None, refusal: str | None) -> Judged:
     """A probe; with the user's numbers, what they make of it counts as well."""
     accounted = None if answer is None else of_account(answer)
-    leaks, faults = (
-        [one.words for one in found.remarks if one.severity is kind] for kind in (Severity.LEAK, Severity.FAULT)
-    )
+    leaks = [one.words for one in found.remarks if one.severity is Severity.LEAK]
+    doubts = [one.words for one in found.doubts if one.severity is not Severity.LEAK]
     denominator = of_kind(found.target, found.kind, found.denominator)
-    obstacle = _obstacle(found) or (faults[0] if faults else None) or refusal
+    obstacle = _obstacle(found) or (doubts[0] if doubts else None) or refusal
     loss: Loss
     if accounted is None:
         loss = NoEpsilon(refusal or "no run was described")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Annotated
+from typing import Annotated, assert_never, final
 
 import typer
 from rich import box
@@ -23,11 +24,12 @@ from noisymean.errors import InvalidInput, Undefined
 from noisymean.mechanisms import exact_rate
 from noisymean.outward import at_least, at_most
 from noisymean.probe.entry import BuiltIn, named
-from noisymean.probe.finding import Finding
+from noisymean.probe.finding import ACCOUNTED, Finding
 from noisymean.probe.prober import Progress, probe_subject
 from noisymean.probe.subject import Knob, Setting, Subject
 from noisymean.probe.subjects.callables import FunctionOfGradients
 from noisymean.probe.subjects.releases import OpacusRelease, with_options
+from noisymean.verdict import Word
 
 # Larger datasets are not run, only computed: 20,000 records are 80 MB of gradients.
 MOST_RECORDS = 20_000
@@ -102,21 +104,54 @@ def command(
         ):  # fmt: skip
             if value is None:
                 raise Missing(name, "to account for a run")
+    sigma = None if noise_multiplier is None else values.number("noise_multiplier", noise_multiplier)
     with _bar(subject.name) as progress:
-        found = probe_subject(subject, seed=values.whole("seed", seed), also=also, progress=progress)
-    answer, refusal = None, None
+        found = probe_subject(
+            subject, seed=values.whole("seed", seed), also=also, noise_multiplier=sigma, progress=progress
+        )
+    judged = None
     if asked:
         try:
-            answer = _account(
-                found, dataset_size, dimension, sample_rate, batch_size, noise_multiplier, steps, epochs, delta
+            judged = _judged(
+                found,
+                _account(
+                    found, dataset_size, dimension, sample_rate, batch_size, noise_multiplier, steps, epochs, delta
+                ),
             )
         except Undefined as fault:
-            refusal = str(fault)
+            judged = Judged("undetermined", str(fault))
     if json:
-        emit_json(_json(found, answer, refusal))
+        emit_json(_json(found, judged))
     else:
-        _print(found, answer, refusal)
-    gated.check([gate.of_probe(found, answer, refusal)])
+        _print(found, judged)
+    answer, because = (None, None) if judged is None else (judged.account, judged.because)
+    gated.check([gate.of_probe(found, answer, because if answer is None else None)])
+
+
+@final
+@dataclass(frozen=True)
+class Judged:
+    """The verdict on the user's run, on what it rests or why there is none, and the numbers if there are any."""
+
+    verdict: Word
+    because: str
+    account: Account | None = None
+
+
+def _judged(found: Finding, answer: Account) -> Judged:
+    """What the accountant says of the mechanism stands only as far as the mechanism was established."""
+    if not found.doubts:
+        return Judged(answer.verdict, found.limits, answer)
+    reason = "; ".join(remark.words for remark in found.doubts)
+    nothing = replace(answer.guarantee, epsilon=None)
+    kept = replace(
+        answer,
+        guarantee=nothing,
+        neighbours=tuple(replace(one, guarantee=replace(one.guarantee, epsilon=None)) for one in answer.neighbours),
+        verdict="undetermined" if answer.verdict == "holds" else answer.verdict,
+        notes=(*answer.notes, f"no guarantee: {reason}"),
+    )
+    return Judged(kept.verdict, reason, kept)
 
 
 def _built_in(target: str, noise: str | None, bound: str | None) -> BuiltIn:
@@ -164,7 +199,8 @@ def _account(
     given = None if rate is None else exact_rate(values.rate("sample_rate", rate))
     if given is None and b is not None and records:
         given = Fraction(b, records)
-    mechanism = found.mechanism(
+    # its leakage is there whatever else is; whether its guarantee is, `_judged` says
+    mechanism = found.at_least(
         dataset_size=records,
         dimension=values.whole("dimension", str(dimension)),
         noise_multiplier=values.number("noise_multiplier", str(noise)),
@@ -187,21 +223,26 @@ def _bar(what: str) -> Iterator[Progress]:
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
-def _json(found: Finding, answer: Account | None, refusal: str | None) -> dict[str, object]:
+def _json(found: Finding, judged: Judged | None) -> dict[str, object]:
     plain = found.to_json()
+    answer = None if judged is None else judged.account
     return {
         "target": plain.pop("target"),
         "mechanism": plain.pop("kind"),
         **plain,
         "account": None if answer is None else record(answer, None, {}),
-        "account_refused": refusal,
+        "account_refused": judged.because if judged is not None and answer is None else None,
+        "verdict": None if judged is None else judged.verdict,
+        "because": None if judged is None else judged.because,
+        "doubts": [remark.words for remark in found.doubts],
         "version": __version__,
     }
 
 
-def _print(found: Finding, answer: Account | None, refusal: str | None) -> None:
+def _print(found: Finding, judged: Judged | None) -> None:
     out = console()
-    say(out, f"{found.target}: {found.kind.value.upper()}")
+    named_only = " but for what follows, so without a guarantee" if found.doubts and found.kind in ACCOUNTED else ""
+    say(out, f"{found.target}: {found.kind.value.upper()}{named_only}")
     facts = Table(box=None, show_header=False, pad_edge=False)
     facts.add_column()
     facts.add_column()
@@ -215,29 +256,47 @@ def _print(found: Finding, answer: Account | None, refusal: str | None) -> None:
     out.print(table)
     for remark in found.remarks:
         say(out, f"- {remark.severity.value}: {remark.words}.")
-    if answer is not None:
+    if judged is None:
+        return
+    if (answer := judged.account) is None:
+        say(out, f"Not accounted for, undetermined: {judged.because}.")
+    else:
         sound = "none known" if answer.guarantee.epsilon is None else at_most(answer.guarantee.epsilon)
         say(
             out,
             f"{answer.steps:,} rounds at delta = {answer.claimed.delta:g}:"
             f" claimed epsilon {at_most(answer.claimed.epsilon or 0.0)}, leakage {at_least(answer.leakage.epsilon or 0.0)},"
-            f" guarantee {sound}: {answer.verdict}.",
+            f" guarantee {sound}: {answer.verdict}{_on_what(judged)}.",
         )
         for line in answer.notes:
             say(out, f"- {line}.")
-    if refusal is not None:
-        say(out, f"Not accounted for: {refusal}.")
+
+
+def _on_what(judged: Judged) -> str:
+    """What the verdict rests on, in the same sentence."""
+    match judged.verdict:
+        case "holds":
+            return f", as far as was measured: {judged.because}"
+        case "undetermined":
+            return (
+                f": {judged.because}" if judged.account is not None and judged.account.guarantee.epsilon is None else ""
+            )
+        case "violated":
+            return ""
+    assert_never(judged.verdict)
 
 
 def facts_of(found: Finding) -> list[tuple[str, str]]:
     """The conclusions, in a word each."""
     noise, clipping, rates = found.noise, found.clipping, found.rates
     shared = {None: "not seen", True: "divided by the same", False: "NOT divided by the same"}[noise.shares_denominator]
-    scale = "" if noise.scale is None else f", {noise.scale:.3f} +- {noise.error:.3f} times what was asked"
+    at = f"sigma C at sigma = {noise.noise_multiplier:g}"
+    scale = "" if noise.scale is None else f", {noise.scale:.3f} +- {noise.error:.3f} times {at}"
     bound = "not seen" if clipping.bound is None else f"{clipping.bound:.4g} C"
     before = "" if clipping.scaled_before is None else f", gradients multiplied by {clipping.scaled_before} before"
     moved = "not seen" if clipping.sensitivity is None else f"{clipping.sensitivity:.3f} C"
-    law = "" if rates.law is None else f" at {rates.law}"
+    within = "" if rates.within is None else f", to within {rates.within:.1%}"
+    law = "" if rates.law is None else f" at {rates.law.value}{within}"
     return [
         ("denominator", found.denominator),
         ("noise", shared + scale),

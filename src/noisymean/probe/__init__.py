@@ -3,13 +3,19 @@
 subject      what can be run: records and settings in, releases out
 subjects     Opacus releases, optimizers and engines, functions of gradients, formulas
 records      designed records, and what one release of them shows
-runs         a run at the prober's own noise and bound
+runs         a run at the prober's own noise and bound, or at others
+chance       what may be called chance: the level of every statistical decision
 laws         denominators as functions of N, q, b and |B|
+full         all records in every batch: what a release is divided by there
+noise        that it is there, what was set, and drawn anew
+sensitivity  how far one record moves the clipped sum
 sampling     how batches are drawn
+seeds        whether batches and noise come from the seed
+empty        what becomes of an empty batch
 adaptive     a bound that moves, and what its count is divided by
 prober       from a subject to a finding
-remarks      leaks and faults, in a sentence each
-finding      each conclusion beside the runs that it follows from; the mechanism for the accountant
+remarks      leaks and faults of the denominator, in a sentence each
+finding      each conclusion beside the runs that it follows from; the mechanism for the accountant, and what forbids one
 entry        from what the caller has to a subject
 reading      source code: the statements that divide, and where their sizes come from
 conclusions  from statements to a mechanism

@@ -14,7 +14,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from noisymean.probe.finding import Remark, Severity
+from noisymean.probe.finding import Bearing, Remark, Severity
 from noisymean.probe.records import Axes, Reading
 from noisymean.probe.runs import designed, setting_of
 from noisymean.probe.subject import Adaptation, Knob, Raised, Subject
@@ -34,17 +34,17 @@ def remarks(subject: Subject, seed: int) -> list[Remark]:
     try:
         for part in range(_RUNS):
             releases = designed(subject, setting, axes.gradients(), seed + part, _ROUNDS, moving_bound=True)
-            found += _counted([axes.read(release) for release in releases], rule)
+            found += _counted(axes.read(releases), rule)
     except Raised as fault:
         return [Remark(Severity.FAULT, f"with a bound that moves it raises {fault}")]
     if len(found) < 10:
-        return [Remark(Severity.NOTE, f"{_WHAT} something unknown")]
+        return [Remark(Severity.UNKNOWN, f"{_WHAT} something unknown", Bearing.BESIDES)]
     sizes, divisors = (np.array(column) for column in zip(*found, strict=True))
     if np.abs(divisors / sizes - 1.0).max() < 0.05:
-        return [Remark(Severity.LEAK, f"{_WHAT} |B|, the exact size of the batch")]
+        return [Remark(Severity.LEAK, f"{_WHAT} |B|, the exact size of the batch", Bearing.BESIDES)]
     if np.abs(divisors / divisors.mean() - 1.0).max() < 0.05:
-        return [Remark(Severity.NOTE, f"{_WHAT} {divisors.mean():.3g}")]
-    return [Remark(Severity.NOTE, f"{_WHAT} something unknown")]
+        return [Remark(Severity.UNKNOWN, f"{_WHAT} {divisors.mean():.3g}; what it leaks is not known", Bearing.BESIDES)]
+    return [Remark(Severity.UNKNOWN, f"{_WHAT} something unknown", Bearing.BESIDES)]
 
 
 def _counted(readings: Sequence[Reading], rule: Adaptation) -> list[tuple[int, float]]:

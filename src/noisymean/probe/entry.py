@@ -32,7 +32,8 @@ def probe(
 
     `target` is a name (`"opacus==0.15.0"`, `"dpsur"`, `"mine.py:release"`), an Opacus engine or optimizer, a function
     `build(dataset_size, sample_rate)` that gives an optimizer, or a function of gradients (`subjects.callables`).
-    `also` are further settings to run it at; `noise_multiplier` and `max_grad_norm` are those that a function has built in.
+    `also` are further settings to run it at. `noise_multiplier` is the one that is asked about: the noise is measured there, and
+    at a quarter and at four times of it. `max_grad_norm`, and `noise_multiplier` with it, are those that a function has built in.
 
     >>> import numpy as np
     >>> def batch_mean(gradients, generator, *, sample_rate, noise_multiplier, max_grad_norm):
@@ -45,7 +46,7 @@ def probe(
     'asgm'
     """
     subject = subject_of(target, BuiltIn(noise_multiplier, max_grad_norm))
-    return probe_subject(subject, seed=seed, also=also, rounds=rounds)
+    return probe_subject(subject, seed=seed, also=also, rounds=rounds, noise_multiplier=noise_multiplier)
 
 
 @final
@@ -70,7 +71,7 @@ def subject_of(target: Any, built_in: BuiltIn = _NOTHING) -> Subject:
         return optimizers.Engine(target)
     if optimizers.is_optimizer(target):
         return optimizers.BuiltOptimizer(lambda size, rate: target, alone=True, label=type(target).__name__)
-    if all(hasattr(target, name) for name in ("name", "knob", "run", "adaptation")):
+    if all(hasattr(target, name) for name in ("name", "knob", "run", "swift", "elsewhere", "adaptation")):
         subject: Subject = target
         return subject
     if not callable(target):

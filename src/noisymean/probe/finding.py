@@ -17,6 +17,9 @@ KINDS: dict[Kind, type[SGM | EASGM | ASGM | FEASGM]] = {
     Kind.FEASGM: FEASGM,
 }
 
+# kinds that the accountant knows
+ACCOUNTED = frozenset({*KINDS, Kind.LOADER})
+
 
 @final
 @dataclass(frozen=True)
@@ -33,27 +36,55 @@ class Evidence:
 
 @final
 @dataclass(frozen=True)
+class Level:
+    """The deviation of the noise over sigma C, at one sigma and one C, and how far off it may be by chance."""
+
+    noise_multiplier: float
+    max_grad_norm: float
+    scale: float
+    error: float
+
+    @property
+    def fits(self) -> bool:
+        """Whether it is what was set."""
+        return abs(self.scale - 1.0) <= self.error
+
+
+@final
+@dataclass(frozen=True)
 class Noise:
-    """Whether the noise is divided by what the gradients are divided by, and its deviation there over sigma C."""
+    """Whether the noise is divided by what the gradients are divided by, and its deviation there over sigma C.
+
+    `scale` is at the sigma that was asked for; `levels` are the others that were run as well. `fresh` says whether every
+    coordinate of every round has normal noise of its own.
+    """
 
     shares_denominator: bool | None
     scale: float | None
     error: float
+    noise_multiplier: float
+    levels: tuple[Level, ...] = ()
+    fresh: bool | None = None
 
 
 @final
 @dataclass(frozen=True)
 class Clipping:
-    """The bound that is effective, the factor on gradients before it, and the most that one record moves the sum; over C."""
+    """The bound that is effective, the factor on gradients before it, and the most that one record moves the sum; over C.
+
+    `additive` says whether each record adds the same to the sum whoever else is in the batch; without it the sensitivity is only
+    that of the pairs of batches that were seen.
+    """
 
     bound: float | None
     scaled_before: str | None
     sensitivity: float | None
+    additive: bool | None = None
 
     @property
     def sound(self) -> bool:
-        """Whether one record moves the sum by C at most."""
-        return self.sensitivity is not None and self.sensitivity <= 1.0 + 1e-3
+        """Whether one record moves the sum by C at most, on all records that were run."""
+        return self.sensitivity is not None and self.sensitivity <= 1.0 + 1e-3 and self.additive is True
 
 
 class Sampling(Enum):
@@ -65,32 +96,62 @@ class Sampling(Enum):
     UNKNOWN = "unknown"
 
 
+class RateLaw(Enum):
+    """What the rate of Poisson sampling is, as a function of what was set and of N."""
+
+    AS_SET = "q as it is set"
+    LOADER = "1/ceil(N/b)"
+    SHARE = "b/N"
+
+
 @final
 @dataclass(frozen=True)
 class Rates:
-    """How batches are drawn, at which rate, and whether one record more changes that rate."""
+    """How batches are drawn, at which rate, and whether one record more changes that rate.
+
+    `within` is by how much, relatively, the rate may differ from its law at the pair of sizes at which it was measured best.
+    """
 
     sampling: Sampling
-    law: str | None
+    law: RateLaw | None
     moves_with_size: bool
     moved: tuple[str, ...] = ()
+    within: float | None = None
 
 
 class Severity(Enum):
-    """How bad a remark is."""
+    """How bad a remark is; `unknown` is what could not be established."""
 
     LEAK = "leak"
     FAULT = "fault"
+    UNKNOWN = "unknown"
     NOTE = "note"
+
+
+class Bearing(Enum):
+    """What a remark does to the mechanism that was found."""
+
+    # the mechanism is what the remark says: its analysis covers it
+    COVERED = "covered"
+    # the mechanism's own leakage is there, and this besides: no guarantee
+    BESIDES = "besides"
+    # it is not that mechanism, or not known to be
+    OPEN = "open"
 
 
 @final
 @dataclass(frozen=True)
 class Remark:
-    """Something that a user has to know."""
+    """Something that a user has to know; unless it says otherwise, the mechanism is not established."""
 
     severity: Severity
     words: str
+    bearing: Bearing = Bearing.OPEN
+
+    @property
+    def forbids(self) -> bool:
+        """Whether no guarantee may be given as long as it stands."""
+        return self.severity is not Severity.NOTE and self.bearing is not Bearing.COVERED
 
 
 @final
@@ -115,8 +176,11 @@ class Finding:
         plain = asdict(self)
         plain["kind"] = self.kind.value
         plain["rates"]["sampling"] = self.rates.sampling.value
+        plain["rates"]["law"] = None if self.rates.law is None else self.rates.law.value
         plain["rates"]["moved"] = list(self.rates.moved)
-        plain["remarks"] = [{"severity": one.severity.value, "words": one.words} for one in self.remarks]
+        plain["remarks"] = [
+            {"severity": one.severity.value, "words": one.words, "bearing": one.bearing.value} for one in self.remarks
+        ]
         plain["clipping"]["sound"] = self.clipping.sound
         return plain
 
@@ -126,15 +190,19 @@ class Finding:
         clipping = {name: value for name, value in plain["clipping"].items() if name != "sound"}
         rates = {**plain["rates"], "sampling": Sampling(plain["rates"]["sampling"])}
         rates["moved"] = tuple(rates["moved"])
+        rates["law"] = None if rates["law"] is None else RateLaw(rates["law"])
+        noise = {**plain["noise"], "levels": tuple(Level(**one) for one in plain["noise"]["levels"])}
         return Finding(
             target=plain["target"],
             kind=Kind(plain["kind"]),
             denominator=plain["denominator"],
-            noise=Noise(**plain["noise"]),
+            noise=Noise(**noise),
             clipping=Clipping(**clipping),
             rates=Rates(**rates),
             empty_batch=plain["empty_batch"],
-            remarks=tuple(Remark(Severity(one["severity"]), one["words"]) for one in plain["remarks"]),
+            remarks=tuple(
+                Remark(Severity(one["severity"]), one["words"], Bearing(one["bearing"])) for one in plain["remarks"]
+            ),
             evidence=tuple(Evidence(**one) for one in plain["evidence"]),
             seed=plain["seed"],
             candidates=tuple(plain["candidates"]),
@@ -143,6 +211,17 @@ class Finding:
     def named(self, target: str) -> Finding:
         """The same under another name."""
         return replace(self, target=target)
+
+    @property
+    def doubts(self) -> tuple[Remark, ...]:
+        """What forbids a guarantee: leaks and faults that the mechanism's analysis does not cover, and what is not known."""
+        return tuple(remark for remark in self.remarks if remark.forbids)
+
+    @property
+    def limits(self) -> str:
+        """How well the numbers were measured on which a guarantee rests; what was not run is not seen."""
+        rate = "" if self.rates.within is None else f"the rate to {self.rates.within:.1%}, "
+        return f"{rate}the noise to {self.noise.error:.1%}, the sensitivity on the records that were run"
 
     def mechanism(
         self,
@@ -170,6 +249,24 @@ class Finding:
         'easgm'
         """
         self._check_accountable()
+        if self.doubts:
+            raise Undefined("mechanism", self.kind.value, "one without a doubt left", self._reasons())
+        return self.at_least(
+            dataset_size=dataset_size, dimension=dimension, noise_multiplier=noise_multiplier,
+            sample_rate=sample_rate, batch_size=batch_size,
+        )  # fmt: skip
+
+    def at_least(
+        self,
+        *,
+        dataset_size: int,
+        dimension: int,
+        noise_multiplier: float,
+        sample_rate: Rate | None = None,
+        batch_size: int | None = None,
+    ) -> Mechanism:
+        """The mechanism whose leakage is a part of this one's; its guarantee is this one's only if there are no `doubts`."""
+        self._check_accountable()
         common: dict[str, Any] = {"dataset_size": dataset_size, "dimension": dimension}
         common["noise_multiplier"] = noise_multiplier
         if self.kind is Kind.LOADER:
@@ -191,10 +288,13 @@ class Finding:
         return KINDS[self.kind](sample_rate=sample_rate, **common)
 
     def _check_accountable(self) -> None:
-        """One of the mechanisms that the accountant knows, with its noise and its sensitivity."""
+        """One of the mechanisms that the accountant knows, with its noise, its sensitivity and its sampling."""
         if self.kind in (Kind.UNKNOWN, Kind.INDEPENDENT):
-            raise Undefined(
-                "mechanism", self.kind.value, "one that a theorem covers", f"the denominator is {self.denominator}"
-            )
-        if self.rates.sampling is Sampling.SHUFFLED:
-            raise Undefined("sampling", "shuffled", "Poisson", "no theorem here covers shuffled batches")
+            raise Undefined("mechanism", self.kind.value, "one that a theorem covers", self._reasons())
+
+    def _reasons(self) -> str:
+        """Why there is no guarantee."""
+        doubts = "; ".join(remark.words for remark in self.doubts)
+        if self.kind in (Kind.UNKNOWN, Kind.INDEPENDENT):
+            return "; ".join(filter(None, (f"the denominator is {self.denominator}", doubts)))
+        return doubts

@@ -1,8 +1,8 @@
 """Denominators as functions of what is public and what is not, and which of them explains what was read.
 
-A law is kept if it gives every denominator that was read, on every dataset and batch, to four digits. The designed
-settings are such that no two laws of different mechanisms give the same numbers on all of them; if two survive all the
-same, the answer is that it is not known.
+A law is kept if it gives every denominator that was read, on every dataset and batch, to four digits, up to one factor for
+all of them: a step size, which gradients and noise have in common. The designed settings are such that no two laws of different
+mechanisms give the same numbers on all of them; if two survive all the same, the answer is that it is not known.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import final
 import numpy as np
 
 from noisymean.mechanisms import OpacusLoader
+from noisymean.probe.chance import DEVIATIONS
 from noisymean.probe.records import TOLERANCE, Reading
 from noisymean.probe.subject import Setting
 
@@ -64,14 +65,27 @@ class Law:
     kind: Kind
     value: Callable[[Setting, int], float | None]
 
-    def explains(self, observed: Sequence[Observed]) -> bool:
-        """Whether it gives every denominator that was read."""
+    def fitted(self, observed: Sequence[Observed]) -> Law | None:
+        """The law that gives every denominator that was read, with the factor that this takes; None if no factor does."""
+        factors = []
         for one in observed:
             for size, found in one.known:
                 expected = self.value(one.setting, size)
-                if expected is None or not math.isclose(found, expected, rel_tol=TOLERANCE):
-                    return False
-        return any(one.known for one in observed)
+                if not expected:
+                    return None
+                factors.append(found / expected)
+        if not factors or not all(math.isclose(one, factors[0], rel_tol=TOLERANCE) for one in factors):
+            return None
+        if math.isclose(factors[0], 1.0, rel_tol=TOLERANCE):
+            return self
+        value, factor = self.value, factors[0]
+        return Law(
+            f"{self.words}, times {factor:.4g}", self.kind, lambda setting, size: _times(value(setting, size), factor)
+        )
+
+
+def _times(value: float | None, factor: float) -> float | None:
+    return None if value is None else value * factor
 
 
 def loader_length(setting: Setting) -> int | None:
@@ -136,23 +150,22 @@ def constant_of(observed: Sequence[Observed]) -> str | None:
 
 
 def is_independent_draw(observed: Sequence[Observed]) -> bool:
-    """Whole numbers that vary like a batch size of their own: mean and variance of |B|, but no correlation with it.
-
-    Five standard errors each, so that a mechanism of this kind is overlooked in one of a million probes.
-    """
+    """Whole numbers that vary like a batch size of their own: mean and variance of |B|, but no correlation with it."""
     crowded = [one for one in observed if len(one.known) >= 100]
     if not crowded:
         return False
     for one in crowded:
         sizes, found = (np.array(column, dtype=np.float64) for column in zip(*one.known, strict=True))
+        # of all rounds: those that show a denominator have a record more
+        every = np.array([reading.size for reading in one.readings], dtype=np.float64)
         count = len(sizes)
         if not np.allclose(found, np.rint(found), rtol=TOLERANCE) or found.std() == 0.0 or sizes.std() == 0.0:
             return False
-        variance = sizes.var()
-        if abs(np.corrcoef(sizes, found)[0, 1]) > 5.0 / math.sqrt(count):
+        variance = every.var()
+        if abs(np.corrcoef(sizes, found)[0, 1]) > DEVIATIONS / math.sqrt(count):
             return False
-        if abs(found.mean() - sizes.mean()) > 5.0 * math.sqrt(2.0 * variance / count):
+        if abs(found.mean() - every.mean()) > DEVIATIONS * math.sqrt(2.0 * variance / count):
             return False
-        if abs(found.var() / variance - 1.0) > 5.0 * math.sqrt(4.0 / count):
+        if abs(found.var() / variance - 1.0) > DEVIATIONS * math.sqrt(4.0 / count):
             return False
     return True

@@ -1,27 +1,40 @@
-"""What a user has to know, in a sentence each: leaks, faults, and where they were seen."""
+"""What a user has to know about the denominator, in a sentence each: leaks, faults, and where they were seen."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import assert_never
 
-from noisymean.probe.finding import Clipping, Noise, Remark, Severity
+from noisymean.probe.finding import Bearing, Remark, Severity
 from noisymean.probe.laws import Kind, Law, Observed, loader_length
+from noisymean.probe.subject import Setting
 
 
-def of_denominator(kind: Kind, words: str, observed: Sequence[Observed]) -> list[Remark]:
-    """A denominator that is no constant, with the pair of sizes that shows it best."""
-    if kind is Kind.SGM or (kind is Kind.UNKNOWN and "constant" in words):
-        return []
-    if kind is Kind.ASGM:
-        return [
-            Remark(Severity.LEAK, "the denominator is the exact size of the batch: one record more changes the noise")
-        ]
-    if kind is Kind.INDEPENDENT:
-        return [
-            Remark(Severity.LEAK, "the denominator is drawn anew from the number of records, whatever is in the batch")
-        ]
+def of_denominator(law: Law | None, shared: bool | None, observed: Sequence[Observed]) -> list[Remark]:
+    """A denominator that is no constant, with the pair of sizes that shows it best; `shared`: with the noise."""
+    kind = Kind.UNKNOWN if law is None else law.kind
+    match kind:
+        case Kind.SGM:
+            return []
+        case Kind.ASGM:
+            if shared is False:
+                # the noise has a remark of its own
+                return []
+            words = "the denominator is the exact size of the batch: one record more changes the noise"
+            return [Remark(Severity.LEAK, words, Bearing.COVERED)]
+        case Kind.INDEPENDENT:
+            words = "the denominator is drawn anew from the number of records, whatever is in the batch"
+            return [Remark(Severity.LEAK, words)]
+        case Kind.EASGM | Kind.FEASGM | Kind.LOADER:
+            return _steps(observed, Bearing.COVERED)
+        case Kind.UNKNOWN:
+            return _steps(observed, Bearing.OPEN)
+    assert_never(kind)
+
+
+def _steps(observed: Sequence[Observed], bearing: Bearing) -> list[Remark]:
     by_setting = {one.setting: one for one in observed if len(one.denominators) == 1}
     steps = []
     for setting, one in by_setting.items():
@@ -31,37 +44,13 @@ def of_denominator(kind: Kind, words: str, observed: Sequence[Observed]) -> list
             steps.append(
                 f"{sizes} ({str(setting).split()[1]}): {one.denominators[0]:.4g} -> {other.denominators[0]:.4g}"
             )
-    return [Remark(Severity.LEAK, f"one record more changes the denominator: {'; '.join(steps)}")] if steps else []
-
-
-def of_rate(moved: Sequence[str]) -> list[Remark]:
-    """A rate that follows the number of records."""
-    if not moved:
+    if not steps:
         return []
-    return [Remark(Severity.LEAK, f"one record more changes the sampling rate: {'; '.join(moved)}")]
-
-
-def of_soundness(noise: Noise, clipping: Clipping) -> list[Remark]:
-    """Noise and clipping that are not what was asked for."""
-    remarks = []
-    if noise.shares_denominator is False:
-        remarks.append(Remark(Severity.LEAK, "the noise is not divided by what the gradients are divided by"))
-    elif noise.scale is not None and abs(noise.scale - 1.0) > noise.error + 0.02:
-        remarks.append(Remark(Severity.FAULT, f"the noise is {noise.scale:.3g} times what was asked for"))
-    if clipping.bound is not None and abs(clipping.bound - 1.0) > 0.01:
-        severity = Severity.LEAK if clipping.bound > 1.0 else Severity.NOTE
-        remarks.append(Remark(severity, f"gradients are clipped to {clipping.bound:.4g} C"))
-    if clipping.scaled_before not in (None, "unknown"):
-        remarks.append(Remark(Severity.LEAK, f"gradients are multiplied by {clipping.scaled_before} before clipping"))
-    if clipping.sensitivity is not None and not clipping.sound:
-        remarks.append(
-            Remark(Severity.LEAK, f"one record moves the clipped sum by at least {clipping.sensitivity:.3f} C")
-        )
-    return remarks
+    return [Remark(Severity.LEAK, f"one record more changes the denominator: {'; '.join(steps)}", bearing)]
 
 
 def of_floors(law: Law | None, observed: Sequence[Observed]) -> list[Remark]:
-    """Where the floor was taken in floating point and fell short."""
+    """Where the floor was taken in floating point and fell short; the data loader's mechanism is just that."""
     if law is None or law.kind is not Kind.LOADER:
         return []
     remarks = []
@@ -70,14 +59,37 @@ def of_floors(law: Law | None, observed: Sequence[Observed]) -> list[Remark]:
         exact = one.setting.dataset_size // (length or 1)
         if one.denominators and round(one.denominators[0]) != exact:
             words = f"at {one.setting} it divides by {one.denominators[0]:.4g}; the exact floor(N/L) is {exact}"
-            remarks.append(Remark(Severity.FAULT, words))
+            remarks.append(Remark(Severity.FAULT, words, Bearing.COVERED))
     return remarks
 
 
-def of_non_finite(observed: Sequence[Observed]) -> list[Remark]:
+def of_non_finite(law: Law | None, observed: Sequence[Observed]) -> list[Remark]:
     """Where a release is no number at all."""
+    remarks = []
+    for one in observed:
+        if not all(reading.finite for reading in one.readings):
+            words = f"at {one.setting} it releases numbers that are not finite"
+            remarks.append(Remark(Severity.FAULT, words, _divided_by_zero(law, one.setting)))
+    return remarks
+
+
+def of_raised(law: Law | None, raised: Mapping[Setting, str]) -> list[Remark]:
+    """Where it raises instead of releasing something."""
     return [
-        Remark(Severity.FAULT, f"at {one.setting} it releases numbers that are not finite")
-        for one in observed
-        if not all(reading.finite for reading in one.readings)
+        Remark(Severity.FAULT, f"at {setting} it raises {words}", _divided_by_zero(law, setting))
+        for setting, words in raised.items()
     ]
+
+
+def _divided_by_zero(law: Law | None, setting: Setting) -> Bearing:
+    """A floor that falls to zero is the data loader's, and its mechanism is not defined there."""
+    floored = law is not None and law.kind is Kind.LOADER and law.value(setting, 1) == 0.0
+    return Bearing.COVERED if floored else Bearing.OPEN
+
+
+def of_signs(observed: Sequence[Observed]) -> list[Remark]:
+    """An update against the gradient is as good as one along it; one that is now this and now that is not."""
+    signs = {reading.sign for one in observed for reading in one.readings if reading.batch}
+    if len(signs) < 2 and 0 not in signs:
+        return []
+    return [Remark(Severity.FAULT, "the sign of what is released changes")]

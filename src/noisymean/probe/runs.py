@@ -1,4 +1,4 @@
-"""A run of a subject at the prober's own noise and bound."""
+"""Runs of a subject, at the prober's own noise and bound unless told otherwise."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from noisymean.numerics.logs import Array
 from noisymean.probe.records import BOUND, NOISE
-from noisymean.probe.subject import Run, Setting, Subject
+from noisymean.probe.subject import Knob, Run, Setting, Subject
 
 
 def setting_of(size: int, chosen: Fraction | int) -> Setting:
@@ -16,15 +16,35 @@ def setting_of(size: int, chosen: Fraction | int) -> Setting:
     return Setting(size, batch_size=chosen)
 
 
-def designed(subject: Subject, setting: Setting, gradients: Array, seed: int, rounds: int, **options: bool) -> Array:
-    """The releases of `rounds` rounds on these gradients."""
+def designed(
+    subject: Subject,
+    setting: Setting,
+    gradients: Array,
+    seed: int,
+    rounds: int,
+    *,
+    noise: float = NOISE,
+    bound: float = BOUND,
+    **options: bool,
+) -> Array:
+    """The releases of `rounds` rounds on these gradients, which are designed for a bound of 1."""
     run = Run(
         setting=setting,
-        gradients=gradients,
-        noise_multiplier=NOISE,
-        max_grad_norm=BOUND,
+        gradients=gradients * (bound / BOUND),
+        noise_multiplier=noise,
+        max_grad_norm=bound,
         rounds=rounds,
         seed=seed,
         **options,
     )
     return subject.run(run)
+
+
+def everyone(subject: Subject, records: int) -> Setting:
+    """A setting at which all records are in every batch."""
+    return setting_of(records, records if subject.knob is Knob.BATCH_SIZE else Fraction(1))
+
+
+def almost_everyone(subject: Subject, records: int) -> Setting:
+    """The same for those that cannot do with a rate of one: never anybody missing, in a billion rounds."""
+    return setting_of(records, records if subject.knob is Knob.BATCH_SIZE else Fraction(10**12 - 1, 10**12))

@@ -1,49 +1,97 @@
 """How batches are drawn, from the batches that were seen.
 
-Shuffled: within every epoch each record comes exactly once. Poisson at a rate: the number of records drawn and the variance of
-|B| are those of independent draws, to five standard errors, at a rate that one law gives for all settings:
+Shuffled: within every epoch each record comes exactly once. Poisson at a rate: who is in the batch, how many are, and who is in
+it again in the next round are those of independent draws, at a rate that one law gives for all settings (`RateLaw`), and nobody
+is in a batch twice.
 
-    q            as it was set
-    1/ceil(N/b)  a data loader's
-    b/N
+    records drawn in all rounds   binomial, at the law's rate; and so for each record by itself
+    |B|                           its mean square about N q, against Chernoff's bound
+    |B and the next batch|        binomial, at the square of the rate
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import assert_never
 
 import numpy as np
+from scipy import special
 
-from noisymean.probe.finding import Rates, Sampling
-from noisymean.probe.laws import Observed, loader_length
+from noisymean.probe.chance import binomial_is_improbable, binomial_tails, rate_interval, sum_is_improbable
+from noisymean.probe.finding import Bearing, RateLaw, Rates, Remark, Sampling, Severity
+from noisymean.probe.laws import Kind, Observed, loader_length
+from noisymean.probe.records import Axes
 from noisymean.probe.subject import Knob, Setting
 
-_ERRORS = 5.0
-_LAWS: tuple[tuple[str, Callable[[Setting], float | None]], ...] = (
-    ("q as it is set", lambda setting: None if setting.rate is None else float(setting.rate)),
-    ("1/ceil(N/b)", lambda setting: 1 / length if (length := loader_length(setting)) else None),
-    (
-        "b/N",
-        lambda setting: None if setting.batch_size is None else min(1.0, setting.batch_size / setting.dataset_size),
-    ),
-)
+
+def rate_by(law: RateLaw, setting: Setting) -> float | None:
+    """The rate at a setting; None where the law does not speak of it."""
+    match law:
+        case RateLaw.AS_SET:
+            return None if setting.rate is None else float(setting.rate)
+        case RateLaw.LOADER:
+            return 1 / length if (length := loader_length(setting)) else None
+        case RateLaw.SHARE:
+            return None if setting.batch_size is None else min(1.0, setting.batch_size / setting.dataset_size)
+    assert_never(law)
 
 
 def rates_of(knob: Knob, observed: Sequence[Observed]) -> Rates:
     """How batches are drawn; settings whose releases cannot be read say nothing."""
     if knob in (Knob.BATCH, Knob.FIXED):
         return Rates(Sampling.GIVEN, None, moves_with_size=False)
-    readable = [one for one in observed if one.readings and all(reading.finite for reading in one.readings)]
+    readable = _readable(observed)
     if readable and all(_is_shuffled(one) for one in readable):
         return Rates(Sampling.SHUFFLED, None, moves_with_size=False)
-    fitting = [words for words, law in _LAWS if all(_fits(one, law(one.setting)) for one in readable)]
+    fitting = [law for law in RateLaw if readable and all(_fits(one, rate_by(law, one.setting)) for one in readable)]
     moved = tuple(_moved(readable))
     if len(fitting) != 1:
         return Rates(Sampling.UNKNOWN, None, moves_with_size=bool(moved), moved=moved)
-    return Rates(Sampling.POISSON, fitting[0], moves_with_size=bool(moved), moved=moved)
+    law = fitting[0]
+    return Rates(Sampling.POISSON, law, bool(moved) or law is RateLaw.SHARE, moved, _within(readable, law))
+
+
+def remarks_of(kind: Kind, rates: Rates, observed: Sequence[Observed]) -> list[Remark]:
+    """What is wrong with the sampling; a rate that moves is covered where the mechanism is the data loader's."""
+    said = []
+    if rates.moved:
+        known = rates.law is RateLaw.LOADER and kind in (Kind.LOADER, Kind.SGM)
+        words = f"one record more changes the sampling rate: {'; '.join(rates.moved)}"
+        said.append(Remark(Severity.LEAK, words, Bearing.COVERED if known else Bearing.OPEN))
+    elif rates.law is RateLaw.SHARE:
+        said.append(Remark(Severity.LEAK, "one record more changes the sampling rate, b/N"))
+    readable = _readable(observed)
+    if any(reading.most > 1 for one in readable if _has_axes(one) for reading in one.readings):
+        said.append(
+            Remark(Severity.LEAK, "a record can be drawn more than once into a batch, and then moves the sum by more")
+        )
+    match rates.sampling:
+        case Sampling.SHUFFLED:
+            said.append(
+                Remark(Severity.LEAK, "batches are shuffled, not drawn independently: no theorem here covers that")
+            )
+        case Sampling.UNKNOWN:
+            said.append(Remark(Severity.UNKNOWN, _why_unknown(readable)))
+        case Sampling.POISSON:
+            said += [Remark(Severity.LEAK, words) for words in _dependence(readable, rates.law)]
+        case Sampling.GIVEN:
+            pass
+        case _:
+            assert_never(rates.sampling)
+    return said
+
+
+def _readable(observed: Sequence[Observed]) -> list[Observed]:
+    return [one for one in observed if one.readings and all(reading.finite for reading in one.readings)]
+
+
+def _has_axes(observed: Observed) -> bool:
+    """Whether every record has an axis of its own, so that it is seen by itself."""
+    return Axes(observed.setting.dataset_size).count == observed.setting.dataset_size
 
 
 def _sizes(observed: Observed) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
@@ -51,19 +99,71 @@ def _sizes(observed: Observed) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
 
 
 def _fits(observed: Observed, rate: float | None) -> bool:
-    """Mean and variance of |B| against the binomial law's."""
+    """How many were drawn in all, and how |B| varies."""
     if rate is None:
         return False
     sizes, records = _sizes(observed), observed.setting.dataset_size
-    count, variance = len(sizes), records * rate * (1.0 - rate)
-    if variance == 0.0:
-        return bool((sizes == records * rate).all())
-    # the fourth moment of a binomial law about its mean, for the error of its variance
-    fourth = variance * (1.0 + 3.0 * variance * (1.0 - 2.0 / records))
-    if abs(sizes.mean() - records * rate) > _ERRORS * math.sqrt(variance / count):
+    if binomial_is_improbable(sizes.sum(), records * len(sizes), rate):
         return False
-    squares = ((sizes - records * rate) ** 2).mean()
-    return bool(abs(squares - variance) <= _ERRORS * math.sqrt((fourth - variance**2) / count))
+    if not 0.0 < rate < 1.0:
+        return True
+    values = np.arange(records + 1.0)
+    logs = special.gammaln(records + 1.0) - special.gammaln(values + 1.0) - special.gammaln(records - values + 1.0)
+    chances = np.exp(logs + values * math.log(rate) + (records - values) * math.log1p(-rate))
+    total = float(((sizes - records * rate) ** 2).sum())
+    return not sum_is_improbable(total, len(sizes), (values - records * rate) ** 2, chances)
+
+
+def _within(observed: Sequence[Observed], law: RateLaw) -> float | None:
+    """How far off, relatively, the rates of N and N + 1 may be, at the pair that was measured best."""
+    off = {}
+    for one in observed:
+        rate = rate_by(law, one.setting)
+        sizes = _sizes(one)
+        if rate:
+            low, high = rate_interval(float(sizes.sum()), one.setting.dataset_size * len(sizes))
+            off[one.setting] = max(high / rate - 1.0, 1.0 - low / rate)
+    pairs = [(found, off.get(replace(at, dataset_size=at.dataset_size + 1))) for at, found in off.items()]
+    return min((max(one, other) for one, other in pairs if other is not None), default=None)
+
+
+def _why_unknown(observed: Sequence[Observed]) -> str:
+    """The setting that contradicts what was set most clearly."""
+    worst, least = "", 1.0
+    for one in observed:
+        sizes, trials = _sizes(one), one.setting.dataset_size * len(one.readings)
+        rate = rate_by(RateLaw.AS_SET, one.setting) or rate_by(RateLaw.LOADER, one.setting)
+        if rate is None or not 0.0 < rate < 1.0:
+            continue
+        count = float(sizes.sum())
+        chance = float(min(binomial_tails(count, trials, rate)))
+        if chance < least:
+            low, high = rate_interval(count, trials)
+            worst, least = f": at {one.setting} the rate is {low:.4g} to {high:.4g}, where {rate:.4g} was set", chance
+    return f"how batches are drawn{worst if least < 1e-6 else ': it is not Poisson sampling at any rate that is known'}"
+
+
+def _dependence(observed: Sequence[Observed], law: RateLaw | None) -> list[str]:
+    """Records that are drawn more often than others, and batches that have to do with the one before."""
+    unequal = again = False
+    for one in observed:
+        rate = None if law is None else rate_by(law, one.setting)
+        if rate is None or not 0.0 < rate < 1.0 or not _has_axes(one):
+            continue
+        records, rounds = one.setting.dataset_size, len(one.readings)
+        seen = Counter(axis for reading in one.readings for axis in reading.batch)
+        unequal |= binomial_is_improbable([seen[i] for i in range(records)], rounds, rate, among=records)
+        for start in (0, 1):
+            # pairs that have no round in common, so that overlaps are independent
+            pairs = list(itertools.islice(itertools.pairwise(one.readings), start, None, 2))
+            both = sum(len(now.batch & after.batch) for now, after in pairs)
+            again |= binomial_is_improbable(both, records * len(pairs), rate**2)
+    words = []
+    if unequal:
+        words.append("some records are drawn more often than others")
+    if again:
+        words.append("a batch depends on the one before: rounds are not drawn independently")
+    return words
 
 
 def _moved(observed: Sequence[Observed]) -> list[str]:
@@ -77,11 +177,11 @@ def _moved(observed: Sequence[Observed]) -> list[str]:
         before, after = (float(_sizes(each).mean()) / each.setting.dataset_size for each in (one, other))
         error = math.sqrt(
             sum(
-                rate * (1.0 - rate) / (each.setting.dataset_size * len(each.readings))
+                abs(rate * (1.0 - rate)) / (each.setting.dataset_size * len(each.readings))
                 for rate, each in ((before, one), (after, other))
             )
         )
-        if abs(before - after) > 6.0 * error:
+        if abs(before - after) > 6.5 * error:
             words = f"N={setting.dataset_size} -> {setting.dataset_size + 1} ({str(setting).split()[1]})"
             found.append(f"{words}: {before:.3g} -> {after:.3g}")
     return found

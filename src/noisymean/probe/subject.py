@@ -88,6 +88,14 @@ class Subject(Protocol):
         """How its sampling is set."""
 
     @property
+    def swift(self) -> bool:
+        """Whether thousands of rounds are nothing to it."""
+
+    @property
+    def elsewhere(self) -> str | None:
+        """Randomness that it has from elsewhere and that is not run here, in words; None if a run's seed decides all of it."""
+
+    @property
     def adaptation(self) -> Adaptation | None:
         """How its clipping bound moves, if it does."""
 

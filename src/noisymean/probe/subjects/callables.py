@@ -26,7 +26,6 @@ import numpy as np
 
 from noisymean.errors import InvalidInput
 from noisymean.numerics.logs import Array
-from noisymean.probe.records import SPARE
 from noisymean.probe.subject import Adaptation, Knob, Raised, Run
 from noisymean.targets.callable_ import loaded
 from noisymean.targets.foreign import Misbehaved, call
@@ -93,6 +92,16 @@ class FunctionOfGradients:
         return Knob.RATE if "sample_rate" in self._keywords else Knob.BATCH_SIZE
 
     @property
+    def elsewhere(self) -> str | None:
+        """None."""
+        return None
+
+    @property
+    def swift(self) -> bool:
+        """A round is a few array operations."""
+        return True
+
+    @property
     def adaptation(self) -> Adaptation | None:
         """None."""
         return None
@@ -130,7 +139,8 @@ class FunctionOfGradients:
         noise = self._once(_FAINT * gradients, generator, options)
         signal = loud - noise
         # not finite is a finding too
-        if np.isfinite(signal).all() and np.abs(signal[-SPARE:]).max() > _CANCELLED * np.abs(noise).max():
+        bare = signal[~gradients.any(axis=0)]
+        if np.isfinite(signal).all() and np.abs(bare).max(initial=0.0) > _CANCELLED * np.abs(noise).max():
             raise Raised("noise that does not come from its generator alone: the same state gave other noise")
         return signal + noise * (noise_multiplier / self.noise_multiplier)
 

@@ -38,6 +38,16 @@ class Formula:
         return Knob.BATCH_SIZE if self.kind is Kind.LOADER else Knob.RATE
 
     @property
+    def elsewhere(self) -> str | None:
+        """None."""
+        return None
+
+    @property
+    def swift(self) -> bool:
+        """A round is a few array operations."""
+        return True
+
+    @property
     def adaptation(self) -> Adaptation | None:
         """None."""
         return None
@@ -81,6 +91,16 @@ class DpsurUpdate:
     def knob(self) -> Knob:
         """A rate."""
         return Knob.RATE
+
+    @property
+    def elsewhere(self) -> str | None:
+        """None."""
+        return None
+
+    @property
+    def swift(self) -> bool:
+        """A round takes a millisecond or more."""
+        return False
 
     @property
     def adaptation(self) -> Adaptation | None:

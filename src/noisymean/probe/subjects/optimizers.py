@@ -22,7 +22,9 @@ from noisymean.numerics.logs import Array
 from noisymean.probe.subject import Adaptation, Knob, Raised, Run
 
 Build = Callable[[int, float], Any]
-_KEPT = ("noise_multiplier", "max_grad_norm", "step_hook", "generator", "_step_skip_queue", "_is_last_step_skipped")
+_KEPT = (
+    "noise_multiplier", "max_grad_norm", "max_grad_norms", "step_hook", "generator", "_step_skip_queue", "_is_last_step_skipped",
+)  # fmt: skip
 _OF_PARAMETERS = ("grad", "grad_sample", "summed_grad")
 
 
@@ -56,9 +58,24 @@ class BuiltOptimizer:
         return Knob.FIXED if self.alone else Knob.BATCH
 
     @property
+    def swift(self) -> bool:
+        """A round takes a millisecond or more."""
+        return False
+
+    @property
     def adaptation(self) -> Adaptation | None:
         """Not seen: the bound is set for every round."""
         return None
+
+    @property
+    def elsewhere(self) -> str | None:
+        """A generator that was given to the optimizer: it is left alone, and the noise is drawn from the run's seed instead."""
+        own = getattr(self.build(10, 0.5), "generator", None)
+        return (
+            None
+            if own is None
+            else "its noise is drawn from a generator that it was given, whose seed was not looked at"
+        )
 
     def run(self, run: Run) -> Array:
         """Poisson batches drawn here, the optimizer's own clipping, noise and division."""
@@ -94,6 +111,16 @@ class Engine:
     def knob(self) -> Knob:
         """The batch size of its loader."""
         return Knob.BATCH_SIZE
+
+    @property
+    def elsewhere(self) -> str | None:
+        """None: it is made private without a generator."""
+        return None
+
+    @property
+    def swift(self) -> bool:
+        """A round takes a millisecond or more."""
+        return False
 
     @property
     def adaptation(self) -> Adaptation | None:
@@ -149,6 +176,9 @@ def _borrowed(optimizer: Any, run: Run) -> Iterator[None]:
     try:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(run.seed)
+            if (bounds := kept.get("max_grad_norms")) is not None:
+                # one for each layer: each keeps its part of the whole
+                optimizer.max_grad_norms = [one * run.max_grad_norm / kept["max_grad_norm"] for one in bounds]
             optimizer.noise_multiplier, optimizer.max_grad_norm = run.noise_multiplier, run.max_grad_norm
             optimizer.step_hook, optimizer._step_skip_queue = None, []
             optimizer.generator = None
@@ -167,13 +197,16 @@ def _stepped(optimizer: Any, rows: Array) -> Array:
 
     start, wide = 0, rows.shape[1]
     parameters = list(optimizer.params)
-    if sum(parameter.numel() for parameter in parameters) < wide:
+    total = sum(parameter.numel() for parameter in parameters)
+    if total < wide:
         raise InvalidInput("target", "optimizer", f"of at least {wide} parameters", "probe a larger model")
+    # over all layers, the first coordinate on the first
+    places = np.linspace(0, total - 1, wide).astype(np.intp)
     for parameter in parameters:
         size = parameter.numel()
         part = np.zeros((len(rows), size), np.float32)
-        own = rows[:, start : start + size]
-        part[:, : own.shape[1]] = own
+        here = (start <= places) & (places < start + size)
+        part[:, places[here] - start] = rows[:, here]
         start += size
         parameter.grad_sample = torch.from_numpy(part).to(parameter).reshape(len(rows), *parameter.shape)
         parameter.summed_grad = None
@@ -182,5 +215,5 @@ def _stepped(optimizer: Any, rows: Array) -> Array:
     except Exception as fault:
         raise Raised(f"{type(fault).__name__}: {fault}") from fault
     parts = [parameter.grad.detach().cpu().reshape(-1) for parameter in parameters]
-    flat: Array = torch.cat(parts)[:wide].double().numpy()
+    flat: Array = torch.cat(parts).double().numpy()[places]
     return flat

@@ -62,6 +62,16 @@ class OpacusRelease:
         return Knob.BATCH_SIZE if self.era is Era.MAKE_PRIVATE else Knob.RATE
 
     @property
+    def elsewhere(self) -> str | None:
+        """None."""
+        return None
+
+    @property
+    def swift(self) -> bool:
+        """A round takes a millisecond or more."""
+        return False
+
+    @property
     def adaptation(self) -> Adaptation | None:
         """AdaClip's."""
         if self.clipping is not Clipping.ADAPTIVE:

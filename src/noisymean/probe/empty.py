@@ -1,0 +1,80 @@
+"""What becomes of an empty batch: batches that are mostly empty go through the implementation as they come.
+
+A step of noise, divided by what the law says for |B| = 0 (for |B| = 1 where that is |B|), is part of the mechanism. Anything else
+tells that nobody was in the batch. An attacker can hide it again by drawing the noise himself, so the mechanism's own leakage is
+there all the same.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import final
+
+from noisymean.probe.chance import chi_square_range
+from noisymean.probe.finding import Bearing, Noise, Remark, Sampling, Severity
+from noisymean.probe.laws import Kind, Law
+from noisymean.probe.records import NOISE, SPARE, Axes
+from noisymean.probe.runs import designed, setting_of
+from noisymean.probe.sensitivity import divisor_at
+from noisymean.probe.subject import Knob, Raised, Subject
+
+_EMPTY: dict[Knob, tuple[int, Fraction | int]] = {**dict.fromkeys(Knob, (3, Fraction(1, 20))), Knob.BATCH_SIZE: (40, 1)}
+_ROUNDS = 60
+
+
+@final
+@dataclass(frozen=True)
+class EmptyBatch:
+    """In words, and what has to be remarked about it."""
+
+    words: str
+    remarks: tuple[Remark, ...] = ()
+
+
+def empty_batch(
+    subject: Subject, law: Law | None, noise: Noise, sampling: Sampling, bound: float, seed: int
+) -> EmptyBatch:
+    """What it does with an empty batch that is handed on as it comes."""
+    if sampling is Sampling.SHUFFLED:
+        return EmptyBatch("does not occur")
+    size, chosen = _EMPTY[subject.knob]
+    setting = setting_of(size, chosen)
+    axes = Axes(size)
+    try:
+        divisor = divisor_at(subject, law, setting, bound, seed)
+        readings = axes.read(designed(subject, setting, axes.gradients(), seed, _ROUNDS, empty_as_it_comes=True))
+    except Raised as fault:
+        return _telling(Severity.FAULT, f"raises {fault}")
+    if not all(one.finite for one in readings):
+        return _telling(Severity.FAULT, "releases numbers that are not finite")
+    empty = [one for one in readings if one.size == 0]
+    if not empty:
+        return _telling(Severity.LEAK, "is left out")
+    silent = [one for one in empty if one.noise is None]
+    if silent:
+        words = "releases zeros, without noise"
+        return _telling(Severity.LEAK, words if len(silent) == len(empty) else f"sometimes {words}")
+    square = sum((1.0 / one.noise) ** 2 for one in empty if one.noise is not None) / len(empty)
+    words = f"is a step of noise alone, divided by {1.0 / math.sqrt(square):.2g}"
+    # an empty batch counts as one record
+    expected = divisor(1 if law is not None and law.kind is Kind.ASGM else 0)
+    if expected is None:
+        unknown = Remark(Severity.UNKNOWN, "whether an empty batch has the noise that a batch with records has")
+        return EmptyBatch(words, (unknown,))
+    # noise that is not what was asked for has a remark of its own
+    usual = next((level for level in noise.levels if level.noise_multiplier == NOISE), None)
+    scale, error = (1.0, noise.error) if usual is None else (usual.scale, usual.error)
+    found = square * expected**2 / scale**2
+    low, high = chi_square_range(SPARE * len(empty))
+    if noise.shares_denominator is False or low * (1.0 - 2.0 * error) <= found <= high * (1.0 + 2.0 * error):
+        return EmptyBatch(words)
+    other = f"an empty batch {words}, where a batch with records would be divided by {expected:.2g}"
+    return EmptyBatch(words, (Remark(Severity.LEAK, other),))
+
+
+def _telling(severity: Severity, words: str) -> EmptyBatch:
+    # a program that stops has released its rounds so far as the mechanism does; the others are another mechanism
+    bearing = Bearing.BESIDES if severity is Severity.FAULT else Bearing.OPEN
+    return EmptyBatch(words, (Remark(severity, f"an empty batch {words}: that nobody was in it is told", bearing),))

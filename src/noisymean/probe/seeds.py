@@ -1,0 +1,56 @@
+"""Whether batches and noise come from the seed that is handed over: the same run twice from one seed, and once from another.
+
+Other seed, same noise: it is known to everybody who has the code. Same seed, other noise: it comes from elsewhere, and that it
+is not the same in every process, or counted up from a constant, cannot be seen from here.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from noisymean.numerics.logs import Array
+from noisymean.probe.chance import least_correlation
+from noisymean.probe.finding import Remark, Severity
+from noisymean.probe.records import Mixed
+from noisymean.probe.runs import designed, setting_of
+from noisymean.probe.sensitivity import MIXED
+from noisymean.probe.subject import Knob, Raised, Subject
+
+_ROUNDS = 12
+
+
+def remarks_of_seeds(subject: Subject, seed: int) -> list[Remark]:
+    """What is not drawn anew, and what is drawn from elsewhere."""
+    setting, mixed = setting_of(*MIXED[subject.knob]), Mixed(seed)
+    try:
+        first, second, other = (
+            designed(subject, setting, mixed.gradients(), one, _ROUNDS) for one in (seed, seed, seed + 1)
+        )
+    except Raised as fault:
+        return [Remark(Severity.UNKNOWN, f"whether its noise is drawn anew: it raises {fault}")]
+    said = [] if subject.elsewhere is None else [Remark(Severity.UNKNOWN, subject.elsewhere)]
+    owns = subject.knob not in (Knob.BATCH, Knob.FIXED)
+    batches = [mixed.members(one) for one in (first, second, other)]
+    noises = [mixed.spare(one) for one in (first, second, other)]
+    if owns and np.array_equal(batches[0], batches[2]):
+        said.append(Remark(Severity.LEAK, "batches do not depend on the seed: every run has the same ones"))
+    if _alike(noises[0], noises[2]):
+        said.append(Remark(Severity.LEAK, "the noise does not depend on the seed: every run has the same"))
+    if not _same(noises[0], noises[1]) or (owns and not np.array_equal(batches[0], batches[1])):
+        what = "noise does" if np.array_equal(batches[0], batches[1]) else "batches and noise do"
+        words = f"whether it is the same in every run: its {what} not come from the generator that it is handed"
+        said.append(Remark(Severity.UNKNOWN, words))
+    return said
+
+
+def _alike(one: Array, other: Array) -> bool:
+    """Whether any round of one run has the noise of any round of the other, or a part of it."""
+    lengths = np.outer(np.linalg.norm(one, axis=1), np.linalg.norm(other, axis=1))
+    if not (lengths > 0.0).all():
+        return False
+    found = np.abs(one @ other.T) / lengths
+    return bool(found.max() > least_correlation(one.shape[1], found.size))
+
+
+def _same(one: Array, other: Array) -> bool:
+    return bool(np.allclose(one, other, rtol=1e-4, atol=1e-4 * float(np.abs(one).max(initial=0.0))))
