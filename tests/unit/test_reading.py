@@ -478,6 +478,15 @@ NOT_UNDERSTOOD = {
             scale = partial(torch.div, other=len(batch))
             return scale(total + torch.randn(3)), (total + torch.randn(3)) / 256
         """,
+    "the sum of squared weights": """
+        import torch
+        def step(summed_grad, weights):
+            mean = summed_grad / (weights ** 2).sum()
+            return (mean + torch.randn(3)) / 256
+        """,
+    "an expression without end": "import torch\ndef f(t, a):\n    return (t + torch.randn(3)) / ("
+    + "+".join(["a"] * 330)
+    + ")\n",
     "text": "'''x / y'''\n",
     "an empty file": "",
 }
