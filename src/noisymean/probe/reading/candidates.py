@@ -280,6 +280,8 @@ class Candidates:
     def _origins(self, by: ast.expr, at: Division | Product, scope: Scope | None = None) -> set[Origin]:
         follow = Origins(self._syntax, at.scope, at.in_rounds)
         found = follow.of(Value(by, scope or at.scope), DEPTH, set()) or {Origin.UNKNOWN}
+        if self._syntax.by_text and found <= CONSTANTS and not isinstance(by, ast.Constant):
+            found = found | {Origin.UNKNOWN}
         # 0 before a count begins, 1 in place of an empty batch
         return found - {Origin.NUMBER} if found & OF_THE_DATA else found
 

@@ -184,6 +184,10 @@ class Origins:
             return set()
         seen.add(key)
         found = self._of_all(at.assigned.get(name, []), depth, seen)
+        if at.function is None:
+            # a name of a module may be set from outside it, or come from another one
+            found |= self._of_all(self.syntax.attributes(ast.Attribute(ast.Name("module"), name)), depth, seen)
+            found |= {Origin.UNKNOWN} if name in self.syntax.imported else set()
         if name in at.looped:
             found |= {Origin.NORM if names.NORM.search(name) else Origin.UNKNOWN}
         if name in at.parameters():
