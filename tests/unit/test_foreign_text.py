@@ -191,7 +191,7 @@ def test_no_command_ends_in_a_traceback_in_ascii(place: Path) -> None:
     # tables and sentences are there; what is not known is spelled out
     assert "0.1" in seen["curve"]
     assert "violated" in seen["audit"]
-    assert "\\u2603 [/red]" in seen["code-audit"]
+    assert "\\xe9 \\u2603 [/red]" in seen["code-audit"]
     assert "denominator" in seen["probe"]
     assert "code-audit" in seen["help"]
     # JSON is JSON for whoever reads it
@@ -253,8 +253,10 @@ def test_a_progress_bar_in_ascii(place: Path) -> None:
 
 
 def test_what_is_spelled_out() -> None:
-    assert "".join(map(spelled, "≥ε─│┼²…")) == ">=epsilon-|+2..."
-    assert spelled("☃") == "\\u2603"
+    assert spelled("≥ε─│┼…") == ">=epsilon-|+..."
+    assert spelled("10⁻⁵ m²") == "10^-5 m^2"
+    # a letter of somebody's name or source is not another letter
+    assert spelled("é☃") == "\\xe9\\u2603"
     # a byte of a file name that is no text
     assert spelled("\udcff") == "\\udcff"
 

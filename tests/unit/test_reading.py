@@ -478,6 +478,55 @@ NOT_UNDERSTOOD = {
             scale = partial(torch.div, other=len(batch))
             return scale(total + torch.randn(3)), (total + torch.randn(3)) / 256
         """,
+    "the sum of squared weights": """
+        import torch
+        def step(summed_grad, weights):
+            mean = summed_grad / (weights ** 2).sum()
+            return (mean + torch.randn(3)) / 256
+        """,
+    "a setting that is set by text": """
+        import torch
+        def take(config, name, batch):
+            setattr(config, name, len(batch))
+        def step(total, config):
+            return (total + torch.randn(3)) / config.batch
+        """,
+    "a global that is set by text": """
+        import torch
+        SIZE = 256
+        def take(batch):
+            globals()["SIZE"] = len(batch)
+        def step(total):
+            return (total + torch.randn(3)) / SIZE
+        """,
+    "a star that may bring another number": """
+        import torch
+        SIZE = 256
+        from settings import *
+        def step(total):
+            return (total + torch.randn(3)) / SIZE
+        """,
+    "a number only if there is no other": """
+        import torch
+        try:
+            from settings import SIZE
+        except ImportError:
+            SIZE = 256
+        def step(total):
+            return (total + torch.randn(3)) / SIZE
+        """,
+    "a pattern": """
+        import torch
+        def step(total, batch):
+            n = 256
+            match batch.shape:
+                case (n, _):
+                    pass
+            return (total + torch.randn(3)) / n
+        """,
+    "an expression without end": "import torch\ndef f(t, a):\n    return (t + torch.randn(3)) / ("
+    + "+".join(["a"] * 330)
+    + ")\n",
     "text": "'''x / y'''\n",
     "an empty file": "",
 }

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import codecs
 import contextlib
+import re
 import sys
 import unicodedata
 from collections.abc import Iterator
@@ -22,27 +23,35 @@ _SPELLED = {
 }  # fmt: skip
 
 
-def spelled(character: str) -> str:
-    """A character in ASCII, or its code.
+_RAISED = dict(zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻", "0123456789+-", strict=True))
 
-    >>> [spelled(one) for one in "≥σ─│┼²é☃"]
-    ['>=', 'sigma', '-', '|', '+', '2', 'e', '\\\\u2603']
+
+def spelled(text: str) -> str:
+    """Our own signs in ASCII; anything else, which may be part of a name or of a source, as its code.
+
+    >>> spelled("≥σ─│┼10⁻⁵é☃")
+    '>=sigma-|+10^-5\\\\xe9\\\\u2603'
     """
+    powers = re.sub(f"[{''.join(_RAISED)}]+", lambda found: "^" + "".join(map(_RAISED.__getitem__, found[0])), text)
+    return "".join(map(_one, powers))
+
+
+def _one(character: str) -> str:
+    if character.isascii():
+        return character
     if character in _SPELLED:
         return _SPELLED[character]
     name = unicodedata.name(character, "")
-    if name.startswith(("BOX DRAWINGS", "BLOCK")):
-        kind = name.split(" ", 3)[-1]
-        return {"HORIZONTAL": "-", "VERTICAL": "|"}.get(kind, "+")
-    plain = unicodedata.normalize("NFKD", character).encode("ascii", "ignore").decode("ascii")
-    return plain or character.encode("unicode_escape", "surrogatepass").decode("ascii")
+    if name.startswith("BOX DRAWINGS"):
+        return {"HORIZONTAL": "-", "VERTICAL": "|"}.get(name.split(" ", 3)[-1], "+")
+    return character.encode("unicode_escape", "surrogatepass").decode("ascii")
 
 
 def _spell_out(fault: UnicodeError) -> tuple[str, int]:
     """An error handler of `codecs`: what cannot be encoded is spelled out, everything else is an error as before."""
     if not isinstance(fault, UnicodeEncodeError):
         raise fault
-    return "".join(map(spelled, fault.object[fault.start : fault.end])), fault.end
+    return spelled(fault.object[fault.start : fault.end]), fault.end
 
 
 @contextlib.contextmanager

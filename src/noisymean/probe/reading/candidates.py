@@ -167,6 +167,8 @@ class Candidates:
 
     def _product(self, one: Product) -> Iterator[Statement]:
         for what, factor in ((one.left, one.right), (one.right, one.left)):
+            if isinstance(factor, ast.Constant) or isinstance(what, ast.Constant):
+                continue
             role, sure = self._what(one, what)
             contents = self._flow.of(Value(what, one.scope))
             measured = any(_MEASURED.search(name) for name in (*names_in(what), *names_in(factor)))
@@ -278,6 +280,8 @@ class Candidates:
     def _origins(self, by: ast.expr, at: Division | Product, scope: Scope | None = None) -> set[Origin]:
         follow = Origins(self._syntax, at.scope, at.in_rounds)
         found = follow.of(Value(by, scope or at.scope), DEPTH, set()) or {Origin.UNKNOWN}
+        if self._syntax.by_text and found <= CONSTANTS and not isinstance(by, ast.Constant):
+            found = found | {Origin.UNKNOWN}
         # 0 before a count begins, 1 in place of an empty batch
         return found - {Origin.NUMBER} if found & OF_THE_DATA else found
 
@@ -315,7 +319,11 @@ def _is_sized(node: ast.expr) -> bool:
 
 
 def _text(node: ast.AST) -> str:
-    return " ".join(ast.unparse(node).split())
+    """On one line."""
+    try:
+        return " ".join(ast.unparse(node).split())
+    except RecursionError:
+        return "(too long to be shown)"
 
 
 def _target(statement: ast.AST) -> ast.expr | None:

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import ast
 import re
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from enum import IntEnum
+from functools import lru_cache
 from typing import TypeAlias, final
 
 from noisymean.probe.reading.nodes import Scope, Value, is_module, last_name
@@ -40,6 +42,8 @@ _KEEPS = re.compile(
     r"|vmap|cumsum|expand_dims|squeeze|unsqueeze|broadcast_to|sqrt|abs|float|fori_loop|scan|reduce|next|iter|add_n"
 )
 _DEPTH = 40
+# How many names one question may lead to; in a large package everything is connected with everything.
+_MOST_NAMES = 200
 _Key: TypeAlias = tuple[str, int | None]
 
 
@@ -58,27 +62,32 @@ class Flow:
     """Follows arrays through one package."""
 
     syntax: Syntax
+    _known: dict[tuple[ast.expr, int, int | None], Contents] = field(default_factory=dict)
 
     def of(self, value: Value, before: int | None = None) -> Contents:
         """What is in an expression; `before` leaves out what is assigned to its own names from that line on."""
-        return self._of(value, _DEPTH, set(), before)
+        key = (value.expression, id(value.scope), before)
+        if key not in self._known:
+            self._known[key] = self._of(value, _DEPTH, set(), before)
+        return self._known[key]
 
     def _of(self, value: Value, depth: int, seen: set[_Key], before: int | None = None) -> Contents:
         node, scope = value.expression, value.scope
-        if depth == 0:
+        if depth == 0 or len(seen) > _MOST_NAMES:
             return Contents.UNSEEN
 
         def inner(*nodes: ast.expr | None) -> Contents:
-            found = (self._of(Value(one, scope), depth - 1, seen, before) for one in nodes if one is not None)
-            return max(found, default=Contents.OTHER)
+            return _most(self._of(Value(one, scope), depth - 1, seen, before) for one in nodes if one is not None)
 
         match node:
             case ast.Name(id=name):
-                return max(by_name(name), self._named(name, scope, depth, seen, before))
+                own = by_name(name)
+                return own if own is Contents.NOISE else max(own, self._named(name, scope, depth, seen, before))
             case ast.Attribute(attr=attribute) if _SIZES.fullmatch(attribute):
                 return Contents.OTHER
             case ast.Attribute(attr=attribute, value=owner):
-                own = max(by_name(attribute), self._attribute(node, scope, depth, seen, before))
+                own = by_name(attribute)
+                own = own if own is Contents.NOISE else max(own, self._attribute(node, scope, depth, seen, before))
                 # grad_sample of a parameter is no noise, whatever was added to the parameter
                 return own if own >= Contents.GRADIENT else max(own, inner(owner))
             case ast.Subscript(value=owner) | ast.Starred(value=owner):
@@ -111,8 +120,7 @@ class Flow:
         owner = node.func.value if isinstance(node.func, ast.Attribute) else None
 
         def inner(*nodes: ast.expr) -> Contents:
-            found = (self._of(Value(one, scope), depth - 1, seen, before) for one in nodes)
-            return max(found, default=Contents.OTHER)
+            return _most(self._of(Value(one, scope), depth - 1, seen, before) for one in nodes)
 
         if _SIZES.fullmatch(name):
             return Contents.OTHER
@@ -126,7 +134,7 @@ class Flow:
             if key in seen:
                 return named
             seen.add(key)
-            return max([named, *(self._of(one, depth - 1, seen) for one in self.syntax.returned[name])])
+            return max(named, _most(self._of(one, depth - 1, seen) for one in self.syntax.returned[name]))
         arguments = [*node.args, *(one.value for one in node.keywords)]
         if (
             owner is not None
@@ -152,10 +160,10 @@ class Flow:
             return Contents.OTHER
         seen.add((name, id(at)))
         values = [one for one in at.assigned.get(name, []) if before is None or one.line < before]
-        found = [self._of(one, depth - 1, seen, before) for one in (*values, *at.looped.get(name, []))]
-        if name in at.parameters():
-            found.append(self._passed(name, at, depth, seen))
-        return max(found, default=Contents.OTHER)
+        found = _most(self._of(one, depth - 1, seen, before) for one in (*values, *at.looped.get(name, [])))
+        if name in at.parameters() and found is not Contents.NOISE:
+            found = max(found, self._passed(name, at, depth, seen))
+        return found
 
     def _attribute(
         self, node: ast.Attribute, scope: Scope, depth: int, seen: set[_Key], before: int | None
@@ -168,10 +176,10 @@ class Flow:
             return Contents.OTHER
         seen.add((name, None))
         values = [one for one in self.syntax.attributes(node, scope) if before is None or one.line < before]
-        found = [self._of(one, depth - 1, seen, before) for one in values]
-        if name in self.syntax.properties:
-            found += [self._of(one, depth - 1, seen) for one in self.syntax.returned.get(name, ())]
-        return max(found, default=Contents.OTHER)
+        found = _most(self._of(one, depth - 1, seen, before) for one in values)
+        if name in self.syntax.properties and found is not Contents.NOISE:
+            found = max(found, _most(self._of(one, depth - 1, seen) for one in self.syntax.returned.get(name, ())))
+        return found
 
     def _passed(self, name: str, scope: Scope, depth: int, seen: set[_Key]) -> Contents:
         """What is handed over for a parameter, by position, by keyword or by a function that maps this one."""
@@ -189,9 +197,22 @@ class Flow:
         for call, at in self.syntax.mapped.get(own, []) if own is not None else []:
             others = [one for one in call.args if one is not own and last_name(one) != own]
             values += [Value(one, at) for one in others]
-        return max((self._of(one, depth - 1, seen) for one in values), default=Contents.UNSEEN)
+        return max(
+            Contents.OTHER if values else Contents.UNSEEN, _most(self._of(one, depth - 1, seen) for one in values)
+        )
 
 
+def _most(found: Iterable[Contents]) -> Contents:
+    """The largest; nothing is looked at once there is noise."""
+    most = Contents.OTHER
+    for one in found:
+        most = max(most, one)
+        if most is Contents.NOISE:
+            break
+    return most
+
+
+@lru_cache(maxsize=65536)
 def by_name(name: str) -> Contents:
     """What a name promises."""
     if _NUMBERS.search(name):

@@ -19,6 +19,7 @@ from noisymean.probe.reading.syntax import NOT_SIZES, Syntax
 
 # How many names are followed, one into the next.
 DEPTH = 60
+_MOST_NAMES = 500
 # a variable and its scope, or an attribute
 _Key: TypeAlias = tuple[str, int | None]
 
@@ -35,7 +36,7 @@ class Origins:
     def of(self, value: Value, depth: int, seen: set[_Key]) -> set[Origin]:
         """Where an expression's value comes from."""
         node, scope = value.expression, value.scope
-        if depth == 0:
+        if depth == 0 or len(seen) > _MOST_NAMES:
             return {Origin.UNKNOWN}
 
         def inner(*nodes: ast.expr) -> set[Origin]:
@@ -105,7 +106,7 @@ class Origins:
             return self._returned(name, value.index, depth, seen)
         if name == "len" and node.args:
             return _length(node.args[0])
-        if name == "size" and owner is not None and [ast.unparse(one) for one in node.args] == ["0"]:
+        if name == "size" and owner is not None and _is_zero(node.args):
             return {Origin.BATCH}
         if names.NORM_CALLS.fullmatch(name):
             return {Origin.NORM}
@@ -130,11 +131,9 @@ class Origins:
         summed = owner if owner is not None and not self._is_module(owner) else node.args[0] if node.args else None
         if summed is None:
             return {Origin.UNKNOWN}
-        if (
-            any(one in names_in(summed) for one in ("square", "norm"))
-            or "**" in ast.unparse(summed)
-            or ".pow(" in ast.unparse(summed)
-        ):
+        called = names_in(summed)
+        powers = any(isinstance(one, ast.Pow) for one in ast.walk(summed)) or {"square", "norm", "pow"} & set(called)
+        if powers and not any(names.MASK.search(name) for name in called):
             return {Origin.NORM}
         if self._is_mask(Value(summed, value.scope), depth, set()):
             return {Origin.BATCH}
@@ -185,6 +184,10 @@ class Origins:
             return set()
         seen.add(key)
         found = self._of_all(at.assigned.get(name, []), depth, seen)
+        if at.function is None:
+            # a name of a module may be set from outside it, or come from another one
+            found |= self._of_all(self.syntax.attributes(ast.Attribute(ast.Name("module"), name)), depth, seen)
+            found |= {Origin.UNKNOWN} if name in self.syntax.imported else set()
         if name in at.looped:
             found |= {Origin.NORM if names.NORM.search(name) else Origin.UNKNOWN}
         if name in at.parameters():
@@ -326,6 +329,10 @@ def _length(node: ast.expr) -> set[Origin]:
     if names.DATA.search(name) and not names.BATCH.search(name):
         return {Origin.DATASET}
     return {Origin.BATCH}
+
+
+def _is_zero(arguments: Sequence[ast.expr]) -> bool:
+    return len(arguments) == 1 and isinstance(arguments[0], ast.Constant) and arguments[0].value == 0
 
 
 def _is_part(node: ast.expr) -> bool:

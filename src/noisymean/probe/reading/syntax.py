@@ -63,6 +63,8 @@ class Syntax:
         self.handed_on: set[str] = set()
         # calls to which a function (by name, or a lambda by its node) is handed, beside other arguments
         self.mapped: dict[str | ast.Lambda, list[tuple[ast.Call, Scope]]] = {}
+        # names are set by text somewhere, or come from another module unseen: no value in view is the only one
+        self.by_text = False
         self._called: set[ast.AST] = set()
         self.returned: dict[str, list[Value]] = {}
         self.divisions: list[Division] = []
@@ -154,6 +156,10 @@ class Syntax:
     def _call(self, call: ast.Call, at: _Place) -> None:
         scope, name = at.scope, last_name(call.func)
         self._called.add(call.func)
+        text = name == "setattr" and not (len(call.args) == 3 and isinstance(call.args[1], ast.Constant))
+        # model.eval() is no eval
+        text = text or (isinstance(call.func, ast.Name) and name in ("exec", "eval", "globals", "locals", "vars"))
+        self.by_text = self.by_text or text
         if name in ("isinstance", "issubclass", "super"):
             self._called.update(call.args)
         self.calls.setdefault(name, []).append((call, scope))
@@ -217,6 +223,9 @@ class Syntax:
         match node:
             case ast.Import(names=names) | ast.ImportFrom(names=names):
                 self.imported |= {(one.asname or one.name).partition(".")[0] for one in names}
+                self.by_text = self.by_text or any(one.name == "*" for one in names)
+            case ast.MatchAs(name=str() as name) | ast.MatchStar(name=str() as name):
+                scope.looped.setdefault(name, []).append(Value(ast.Constant(None), scope))
             case ast.Name(id=name) | ast.Attribute(attr=name):
                 scope.names.add(name)
                 if node not in self._called and isinstance(node.ctx, ast.Load):
