@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import itertools
+import json
 import math
 import warnings
 from collections import Counter
@@ -308,6 +309,13 @@ def test_noise_that_starts_again_with_a_checkpoint() -> None:
     first = run(None)
     assert math.isfinite(first.get_epsilon(DELTA))
     no_number(run(first.state_dict()), "the noise of one step is that of another")
+    # loaded before make_private, and with random numbers of its own
+    again = Accountant()
+    again.load_state_dict(json.loads(json.dumps(first.state_dict())))
+    _, model, optimizer, loader = private(RECORDS, batch_size=BATCH, accountant=again)
+    torch.manual_seed(2)
+    train(model, optimizer, loader, 3)
+    assert (len(again), math.isfinite(again.get_epsilon(DELTA))) == (6, True)
 
 
 def test_noise_that_is_not_added(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -75,7 +75,7 @@ class Watch:
 
     def _drawn_by(self, optimizer: Any, size: int | None) -> Drawn:
         """As make_private's loader draws, if it still does, and if this batch came from it."""
-        if self._loader is None or self._drawn is UNKNOWN:
+        if self._loader is None or self._drawn == UNKNOWN:
             return self._drawn
         now = of_loader(self._loader)
         if now != self._drawn and self._drawn.known is Known.SEEN:
