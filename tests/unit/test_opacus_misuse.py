@@ -644,9 +644,16 @@ def test_one_record_has_a_neighbour_too() -> None:
     assert "without its one record there is nothing to load" in str(found)
 
 
-def test_a_copy_of_a_model_is_trained_like_the_model() -> None:
-    """Nothing that watches a run hangs on the model or the optimizer in a way that a copy would share."""
-    _, model, optimizer, loader = private(RECORDS, batch_size=BATCH, accountant=Accountant())
-    train(model, optimizer, loader, 1)
-    again = copy.deepcopy(model)
-    assert torch.equal(again._module.weight, model._module.weight)
+def test_a_copy_of_what_counts_has_seen_nothing() -> None:
+    """Nor does it drag the records along."""
+    accountant = Accountant()
+    _, model, optimizer, loader = private(RECORDS, batch_size=BATCH, accountant=accountant)
+    train(model, optimizer, loader, 2)
+    copied = copy.deepcopy(optimizer.step_hook)
+    assert loader not in vars(copied.watch).values()
+    copied(optimizer)
+    counts = copied.told.accountant
+    assert (len(counts), len(accountant)) == (3, 2)
+    no_number(counts, "the noise of one step is that of another")
+    assert counts.stretches()[-1].seen.drawn.poisson is None
+    assert math.isfinite(accountant.get_epsilon(DELTA))

@@ -62,7 +62,9 @@ class Watch:
         size, faults = batch_of(optimizer), [seen.fault]
         if self._clips is not None:
             norms = getattr(self._clips, "_per_sample_gradient_norms", None)
-            if norms is None or norms is self._norms:
+            if not hasattr(self._clips, "_per_sample_gradient_norms"):
+                faults.append("this release of Opacus does not show whether ghost clipping has clipped")
+            elif norms is None or norms is self._norms:
                 faults.append(f"nothing was clipped: {GHOST}")
             elif not optimizer._is_last_step_skipped and workers(optimizer) == 1:
                 size = len(norms)
