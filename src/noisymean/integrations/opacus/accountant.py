@@ -218,7 +218,7 @@ class Accountant(IAccountant):  # type: ignore[misc]
         denominator = self.public.denominator
         if denominator is None:
             denominator = float(int(checked_size(self.dataset_size) * rate))
-        planned = self._planning and not self._attached and self.drawn is UNKNOWN
+        planned = self._planning and not self._attached and self.drawn == UNKNOWN
         drawn = PLANNED if planned else self.drawn
         return Seen(denominator, self.dimension, public=self.public, drawn=drawn, announced=True)
 

@@ -94,9 +94,9 @@ def told(sampling: str | None) -> Drawn:
 
 def agreed(first: Drawn, second: Drawn) -> Drawn:
     """One of two accounts of the same batches: whoever says that they were not drawn so is believed."""
-    if second is UNKNOWN or first == second:
+    if second == UNKNOWN or first == second:
         return first
-    if first is UNKNOWN:
+    if first == UNKNOWN:
         return second
     for one, other in ((first, second), (second, first)):
         if not one.poisson:

@@ -133,7 +133,7 @@ def _clipped_otherwise(optimizer: Any, clips: Any) -> str:
         return (
             "adaptive ghost clipping releases a count with noise of |B|/20 records, which no noise multiplier pays for"
         )
-    if clips is None and "FastGradientClipping" in type(optimizer).__name__:
+    if clips is None and _is_ghost(optimizer):
         return f"nothing clips: {GHOST}"
     bound = float(optimizer.max_grad_norm)
     if hasattr(optimizer, "max_grad_norms"):
@@ -252,11 +252,15 @@ def optimizer_of(accountant: Any) -> Any:
 
 def clipper_of(optimizer: Any) -> Any:
     """What clips in the optimizer's place: the loss of ghost clipping keeps both; None if the optimizer clips."""
-    if _ghost is None:
+    if _ghost is None or not _is_ghost(optimizer):
         return None
     losses = [one for one in _instances(_ghost.DPLossFastGradientClipping) if one.optimizer is optimizer]
     # the adaptive one says so
     return next((one if is_adaptive(one) else one.module for one in losses), None)
+
+
+def _is_ghost(optimizer: Any) -> bool:
+    return "FastGradientClipping" in type(optimizer).__name__
 
 
 def _instances(kind: type) -> list[Any]:

@@ -62,7 +62,9 @@ class Watch:
         size, faults = batch_of(optimizer), [seen.fault]
         if self._clips is not None:
             norms = getattr(self._clips, "_per_sample_gradient_norms", None)
-            if norms is None or norms is self._norms:
+            if not hasattr(self._clips, "_per_sample_gradient_norms"):
+                faults.append("this release of Opacus does not show whether ghost clipping has clipped")
+            elif norms is None or norms is self._norms:
                 faults.append(f"nothing was clipped: {GHOST}")
             elif not optimizer._is_last_step_skipped and workers(optimizer) == 1:
                 size = len(norms)
@@ -75,7 +77,7 @@ class Watch:
 
     def _drawn_by(self, optimizer: Any, size: int | None) -> Drawn:
         """As make_private's loader draws, if it still does, and if this batch came from it."""
-        if self._loader is None or self._drawn is UNKNOWN:
+        if self._loader is None or self._drawn == UNKNOWN:
             return self._drawn
         now = of_loader(self._loader)
         if now != self._drawn and self._drawn.known is Known.SEEN:
