@@ -91,6 +91,8 @@ class Account:
     pair: Pair
     neighbours: tuple[Neighbour, ...]
     asked_delta: bool = True
+    # why no guarantee is known, where none is; `notes` say it too
+    unproved: tuple[str, ...] = ()
 
     @property
     def on_pair(self) -> Mechanism:
@@ -195,6 +197,7 @@ def account(
             for (which, one), f in zip(pairs.items(), found, strict=True)
         ),
         asked_delta=delta is not None,
+        unproved=tuple(dict.fromkeys(one.unproved for one in found if one.unproved)),
     )
 
 
@@ -255,6 +258,7 @@ class _Found:
     pair: str
     sound: float | None
     reason: str = ""
+    unproved: str = ""
     is_the_claim: bool = False
 
 
@@ -282,12 +286,12 @@ def _on_pair(
         sound = _guarantee(mechanism, steps, question, reverse=False)
         sound = max(sound, _guarantee(mechanism, steps, question, reverse=True, enough=sound))
     except Undefined as reason:
-        return _Found(leaked, pair, None, f"no guarantee: {reason}")
+        return _Found(leaked, pair, None, f"no guarantee: {reason}", str(reason))
     return _Found(leaked, pair, *_finite(sound))
 
 
-def _finite(sound: float) -> tuple[float | None, str]:
-    return (sound, "") if math.isfinite(sound) else (None, "no finite guarantee: " + _UNKNOWN)
+def _finite(sound: float) -> tuple[float | None, str, str]:
+    return (sound, "", "") if math.isfinite(sound) else (None, f"no finite guarantee: {_UNKNOWN}", _UNKNOWN)
 
 
 def _question(delta: float | None, epsilon: float | None) -> _Question:

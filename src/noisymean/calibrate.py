@@ -114,7 +114,7 @@ def _bracket(epsilon: Callable[[float], float], target: float) -> tuple[float, f
 
 def _out_of_reach(target: float, quietest: Account) -> str:
     if quietest.guarantee.epsilon is None:
-        return f"epsilon={target:g} cannot be promised: {quietest.notes[-1]}"
+        return f"epsilon={target:g} cannot be promised: {'; '.join(quietest.unproved)}"
     leaked = quietest.leakage.epsilon or 0.0
     proof = f"it leaks {at_least(leaked, '.4g')} with any noise" if leaked > target else "no proof of less is known"
     return (

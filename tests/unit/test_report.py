@@ -241,6 +241,8 @@ def test_a_missing_guarantee_has_its_reason(tmp_path: Path) -> None:
     assert "guarantee none known no upper bound is known for this run" in seen
     assert "for any pair of neighbours" not in seen
     assert "No guarantee is known: the sampling rate itself changes with the number of records (1/1 to 1/2)" in seen
+    # once, beside the number, and not among the notes again
+    assert seen.count("the sampling rate itself changes with the number of records (1/1 to 1/2)") == 1
     assert "Fix the sampling rate q as well." in seen
     assert "fix(optimizer, denominator=6" in seen
 

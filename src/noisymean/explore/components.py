@@ -274,13 +274,13 @@ def three_numbers(answer: Account | None) -> list[html.Div]:
 
 def _guaranteed(answer: Account) -> str:
     """What the number is; why there is none."""
-    said, why = told.guaranteed(answer, Adjacency.ADD_REMOVE), words.why_no_guarantee(answer.notes)
+    said, why = told.guaranteed(answer, Adjacency.ADD_REMOVE), words.why_no_guarantee(answer)
     return said if answer.guarantee.epsilon is not None or why is None else f"{said}: {why}"
 
 
 def about(answer: Account) -> html.Div:
     """The pair that proves the leakage, and the notes."""
-    notes = [note for note in answer.notes if words.why_no_guarantee((note,)) is None]
+    notes = words.other_notes(answer.notes, answer)
     return html.Div(
         [
             html.P([html.B("The pair that proves the leakage: "), html.Span(f"{answer.leakage.pair}.", id="pair")]),

@@ -85,7 +85,7 @@ def account_section(run: Run, name: str) -> Section:
     mechanism = answer.mechanism
     meanings = {**_MEANINGS, "guarantee": told.guaranteed(answer, run.adjacency)}
     values = {which: words.value_of(answer, which) for which in meanings}
-    why = words.why_no_guarantee(answer.notes)
+    why = words.why_no_guarantee(answer)
     return Section(
         kind="account",
         title=f"{answer.steps:,} step{'' if answer.steps == 1 else 's'} of {settings_line(mechanism)}",
@@ -115,7 +115,7 @@ def account_section(run: Run, name: str) -> Section:
             "remedy": words.remedy(mechanism, answer.verdict, run.adjacency),
             "remedy_code": printed.remedy_code(mechanism, answer.verdict, run.adjacency),
             "grounds": _grounds(run),
-            "notes": [note for note in run.notes if why is None or not note.endswith(why)],
+            "notes": words.other_notes(run.notes, answer),
             "elsewhere": None if run.elsewhere is None else _elsewhere(*run.elsewhere, run.adjacency),
             "settings": _settings(run),
             "command": printed.account_command(answer, run.adjacency, run.asked_pair),

@@ -17,7 +17,6 @@ from noisymean.report.page.releases import CodeRecord
 from noisymean.run_curves import RunCurves
 
 NONE_KNOWN = "none known"
-_NO_GUARANTEE = ("no guarantee: ", "no finite guarantee: ")
 # Beyond these a promise is kept easily: odds may change by e^10, or one record in ten may be given away.
 _WEAK_EPSILON, _WEAK_DELTA = 10.0, 0.1
 # From worst to best: the page's verdict is the worst of its sections.
@@ -81,13 +80,14 @@ def symbol(answer: Account) -> str:
     return "ε" if answer.asked_delta else "δ"
 
 
-def why_no_guarantee(notes: tuple[str, ...]) -> str | None:
-    """The reason that the accountant gives."""
-    for note in notes:
-        for start in _NO_GUARANTEE:
-            if note.startswith(start):
-                return note.removeprefix(start)
-    return None
+def why_no_guarantee(answer: Account) -> str | None:
+    """The reasons that the accountant gives."""
+    return "; ".join(answer.unproved) or None
+
+
+def other_notes(notes: tuple[str, ...], answer: Account) -> list[str]:
+    """Those that are not the reasons for a missing guarantee, which are said beside its number."""
+    return [note for note in notes if not note.endswith(answer.unproved)]
 
 
 # --- an account --------------------------------------------------------------------------------------------------------
