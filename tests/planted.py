@@ -254,6 +254,11 @@ def first_records_first(count: int, rate: float, generator: Generator) -> Array:
     return np.flatnonzero(generator.random(count) < rates)
 
 
+def cut_off(count: int, rate: float, generator: Generator) -> Array:
+    """No batch of more than one and a half times the expected size."""
+    return poisson(count, rate, generator)[: math.ceil(1.5 * count * rate)]
+
+
 @dataclass
 class Kept:
     """The batch of every second round is that of the one before."""
@@ -346,6 +351,7 @@ BUGS: dict[str, tuple[Callable[[], Callable[..., Array]], str]] = {
     "a rate rounded up to ceil(N q) / N": (lambda: Round(draw=rounded_up), "how batches are drawn"),
     "a rate of q N / (N + 1)": (lambda: Round(draw=one_more), "how batches are drawn"),
     "batches of a fixed size": (lambda: Round(draw=fixed_size), "how batches are drawn"),
+    "batches that are cut off": (lambda: Round(draw=cut_off), "how batches are drawn"),
     "some records more often": (lambda: Round(draw=first_records_first), "more often than others"),
     "a batch for two rounds": (lambda: Round(draw=Kept()), "depends on the one before"),
     "zeros for an empty batch": (lambda: silent_when_empty, "an empty batch releases zeros"),

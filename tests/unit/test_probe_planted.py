@@ -17,7 +17,7 @@ from noisymean.probe.finding import Bearing, Finding, Remark, Severity
 from planted import BUGS, TWINS, Array, Generator, Round, poisson, size_of_batch
 
 # What is wrong about a rate takes its rounds; the rest is seen in a few.
-_OF_SAMPLING = ("five percent", "a rate ", "some records", "never an empty")
+_OF_SAMPLING = ("five percent", "a rate ", "batches that are cut", "some records", "never an empty")
 RUN = {"dataset_size": 1000, "dimension": 100, "noise_multiplier": 1.0}
 
 

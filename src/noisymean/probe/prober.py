@@ -162,7 +162,7 @@ def _effective_bound(observed: Sequence[Observed]) -> tuple[list[Observed], floa
         return list(observed), 1.0
     scale = float(scales.mean())
     error = 5.0 * float(ratios.std()) / math.sqrt(len(ratios)) + 0.01
-    if abs(scale - 1.0) < 0.01 or abs(float(ratios.mean()) - scale) > error * scale:
+    if abs(scale - 1.0) < 1e-3 or abs(float(ratios.mean()) - scale) > error * scale:
         return list(observed), 1.0
     return [replace(one, readings=tuple(_rescaled(r, scale) for r in one.readings)) for one in observed], 1.0 / scale
 

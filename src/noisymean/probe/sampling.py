@@ -5,7 +5,7 @@ it again in the next round are those of independent draws, at a rate that one la
 is in a batch twice.
 
     records drawn in all rounds   binomial, at the law's rate; and so for each record by itself
-    |B|                           its mean square about N q, against Chernoff's bound
+    |B|                           how often each size came, binomial; its mean square about N q, against Chernoff's bound
     |B and the next batch|        binomial, at the square of the rate
 """
 
@@ -103,13 +103,19 @@ def _fits(observed: Observed, rate: float | None) -> bool:
     if rate is None:
         return False
     sizes, records = _sizes(observed), observed.setting.dataset_size
-    if binomial_is_improbable(sizes.sum(), records * len(sizes), rate):
+    if sizes.max() > records or binomial_is_improbable(sizes.sum(), records * len(sizes), rate):
         return False
     if not 0.0 < rate < 1.0:
         return True
     values = np.arange(records + 1.0)
     logs = special.gammaln(records + 1.0) - special.gammaln(values + 1.0) - special.gammaln(records - values + 1.0)
     chances = np.exp(logs + values * math.log(rate) + (records - values) * math.log1p(-rate))
+    # how often each size came: one that is cut off is never seen
+    often = np.bincount(sizes.astype(np.intp), minlength=records + 1)
+    likely = chances * len(sizes) > 1.0
+    for count, chance in zip(often[likely], np.minimum(chances[likely], 1.0), strict=True):
+        if binomial_is_improbable(count, len(sizes), float(chance), among=records + 1):
+            return False
     total = float(((sizes - records * rate) ** 2).sum())
     return not sum_is_improbable(total, len(sizes), (values - records * rate) ** 2, chances)
 

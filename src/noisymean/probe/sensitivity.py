@@ -62,7 +62,7 @@ def clipping_of(
 def _remarks(clipping: Clipping, constant: bool, *, complete: bool) -> list[Remark]:
     """`constant`: the factor before clipping is the same for every N and batch."""
     said = []
-    if clipping.bound is not None and abs(clipping.bound - 1.0) > 0.01:
+    if clipping.bound is not None and abs(clipping.bound - 1.0) > 1e-3:
         severity = Severity.LEAK if clipping.bound > 1.0 else Severity.NOTE
         clipped = "not clipped" if clipping.bound > 500.0 else f"clipped to {clipping.bound:.4g} C"
         said.append(Remark(severity, f"gradients are {clipped}"))
