@@ -558,3 +558,17 @@ def test_batches_that_are_cut_for_memory(maximum: int) -> None:
         found = inspect(optimizer, data_loader=cut)
     assert found.verdict == "holds"
     assert len(accountant) < 200
+
+
+def test_a_simulation_is_of_the_loader_that_was_asked_for() -> None:
+    from noisymean.accountant import moving_pair
+    from noisymean.targets.synthetic import Gradients, Synthetic
+
+    given = {"dataset_size": 10, "batch_size": 10, "dimension": 3}
+    dropping = nm.OpacusLoader(**given, noise_multiplier=1.0, drop_last=True)
+    target = Synthetic(mechanism=dropping, gradients=Gradients.ZERO)
+    assert Synthetic.from_configuration(target.configuration()).mechanism == dropping
+    # with one record fewer there is no batch
+    assert moving_pair(dropping) is dropping
+    with pytest.raises(InvalidInput, match="a run is simulated with one noise for both datasets"):
+        Synthetic(mechanism=nm.OpacusLoader(**given, accountant="rdp", **TARGET), gradients=Gradients.ZERO)  # type: ignore[arg-type]
