@@ -42,7 +42,7 @@ def constant(gradients, generator, *, sample_rate, noise_multiplier, max_grad_no
 @pytest.mark.parametrize("kind", [Kind.SGM, Kind.EASGM, Kind.ASGM, Kind.FEASGM, Kind.LOADER])
 @pytest.mark.parametrize("seed", [0, 1])
 def test_each_mechanism_is_found(kind: Kind, seed: int) -> None:
-    finding = probe(f"synthetic:{kind.value}", seed=seed)
+    finding = probe(f"synthetic:{kind.value}", seed=seed, rounds=100)
     assert finding.kind is kind
     assert bool(leaks(finding)) == (kind is not Kind.SGM)
     assert finding.clipping.sound
@@ -81,7 +81,7 @@ def test_a_bound_of_two_c() -> None:
         batch = batch_of(gradients, generator, sample_rate, 2 * max_grad_norm)
         return (batch.sum(0) + noise(generator, gradients.shape[1], noise_multiplier * max_grad_norm)) / 7.0
 
-    finding = probe(twice, seed=0)
+    finding = probe(twice, seed=0, rounds=50)
     assert finding.kind is Kind.UNKNOWN
     assert finding.clipping.bound == pytest.approx(2.0, rel=1e-3)
     assert finding.clipping.sensitivity == pytest.approx(2.0, rel=1e-3)
@@ -94,7 +94,7 @@ def test_noise_that_is_not_divided() -> None:
             generator, gradients.shape[1], noise_multiplier * max_grad_norm
         )
 
-    finding = probe(after, seed=0)
+    finding = probe(after, seed=0, rounds=50)
     assert finding.kind is Kind.UNKNOWN
     assert leaks(finding) == ["the noise is not divided by what the gradients are divided by"]
 
@@ -104,7 +104,7 @@ def test_half_the_noise() -> None:
         batch = batch_of(gradients, generator, sample_rate, max_grad_norm)
         return batch.sum(0) + noise(generator, gradients.shape[1], 0.5 * noise_multiplier * max_grad_norm)
 
-    finding = probe(quiet, seed=0)
+    finding = probe(quiet, seed=0, rounds=50)
     assert finding.kind is Kind.UNKNOWN
     assert finding.noise.scale == pytest.approx(0.5, rel=0.02)
 
@@ -115,7 +115,7 @@ def test_a_denominator_that_no_law_explains_is_unknown() -> None:
         total = batch.sum(0) + noise(generator, gradients.shape[1], noise_multiplier * max_grad_norm)
         return total / (3.0 + len(gradients) ** 0.5)
 
-    finding = probe(odd, seed=0)
+    finding = probe(odd, seed=0, rounds=50)
     assert (finding.kind, finding.denominator) == (Kind.UNKNOWN, "unknown")
     with pytest.raises(Undefined, match="unknown"):
         finding.mechanism(dataset_size=100, dimension=10, noise_multiplier=1.0, sample_rate=0.1)
