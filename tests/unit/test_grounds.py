@@ -13,7 +13,7 @@ SEEN, TOLD, ASSUMED = (Ground(About.SAMPLER, "Poisson", known, "so") for known i
 
 
 def test_names_are_written_as_their_values() -> None:
-    """In f-strings, by str and in JSON: Python 3.10, 3.11 and 3.12 do not agree on that for enumerations of text."""
+    """In f-strings, by str and in JSON."""
     for name in (*Known, *About):
         assert f"{name}" == str(name) == "{}".format(name) == name.value  # noqa: UP032
         assert f"{name:>12}" == f"{name.value:>12}"

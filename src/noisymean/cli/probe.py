@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Annotated, final
+from typing import Annotated, assert_never, final
 
 import typer
 from rich import box
@@ -24,7 +24,6 @@ from noisymean.errors import InvalidInput, Undefined
 from noisymean.mechanisms import exact_rate
 from noisymean.outward import at_least, at_most
 from noisymean.probe.entry import BuiltIn, named
-from noisymean.probe.exhaustive import unhandled
 from noisymean.probe.finding import ACCOUNTED, Finding
 from noisymean.probe.prober import Progress, probe_subject
 from noisymean.probe.subject import Knob, Setting, Subject
@@ -284,7 +283,7 @@ def _on_what(judged: Judged) -> str:
             )
         case "violated":
             return ""
-    raise unhandled(judged.verdict)
+    assert_never(judged.verdict)
 
 
 def facts_of(found: Finding) -> list[tuple[str, str]]:

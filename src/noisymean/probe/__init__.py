@@ -17,7 +17,6 @@ prober       from a subject to a finding
 remarks      leaks and faults of the denominator, in a sentence each
 finding      each conclusion beside the runs that it follows from; the mechanism for the accountant, and what forbids one
 entry        from what the caller has to a subject
-exhaustive   that every kind has its branch
 reading      source code: the statements that divide, and where their sizes come from
 conclusions  from statements to a mechanism
 packages     source code to read: a folder, a release, a wheel

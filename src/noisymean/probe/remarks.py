@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import assert_never
 
-from noisymean.probe.exhaustive import unhandled
 from noisymean.probe.finding import Bearing, Remark, Severity
 from noisymean.probe.laws import Kind, Law, Observed, loader_length
 from noisymean.probe.subject import Setting
@@ -31,7 +31,7 @@ def of_denominator(law: Law | None, shared: bool | None, observed: Sequence[Obse
             return _steps(observed, Bearing.COVERED)
         case Kind.UNKNOWN:
             return _steps(observed, Bearing.OPEN)
-    raise unhandled(kind)
+    assert_never(kind)
 
 
 def _steps(observed: Sequence[Observed], bearing: Bearing) -> list[Remark]:

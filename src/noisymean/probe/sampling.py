@@ -16,12 +16,12 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import assert_never
 
 import numpy as np
 from scipy import special
 
 from noisymean.probe.chance import binomial_is_improbable, binomial_tails, rate_interval, sum_is_improbable
-from noisymean.probe.exhaustive import unhandled
 from noisymean.probe.finding import Bearing, RateLaw, Rates, Remark, Sampling, Severity
 from noisymean.probe.laws import Kind, Observed, loader_length
 from noisymean.probe.records import Axes
@@ -37,7 +37,7 @@ def rate_by(law: RateLaw, setting: Setting) -> float | None:
             return 1 / length if (length := loader_length(setting)) else None
         case RateLaw.SHARE:
             return None if setting.batch_size is None else min(1.0, setting.batch_size / setting.dataset_size)
-    raise unhandled(law)
+    assert_never(law)
 
 
 def rates_of(knob: Knob, observed: Sequence[Observed]) -> Rates:
@@ -81,7 +81,7 @@ def remarks_of(kind: Kind, rates: Rates, observed: Sequence[Observed]) -> list[R
         case Sampling.GIVEN:
             pass
         case _:
-            raise unhandled(rates.sampling)
+            assert_never(rates.sampling)
     return said
 
 
