@@ -69,7 +69,7 @@ def sum_is_improbable(total: float, count: int, values: Array, probabilities: Ar
 
 
 def is_normal(sample: Array) -> bool:
-    """Whether a large sample of mean square one is one of normal numbers: Kolmogorov's distance, and the tail beyond three."""
+    """Whether a large sample of mean square one is one of normal numbers: Kolmogorov's distance, and the tails."""
     ordered = np.sort(sample.ravel())
     count = len(ordered)
     expected = special.ndtr(ordered)
@@ -77,9 +77,13 @@ def is_normal(sample: Array) -> bool:
     distance = float(max(np.abs(expected - steps[:-1]).max(), np.abs(expected - steps[1:]).max()))
     if distance > float(special.kolmogi(LEVEL)) / math.sqrt(count):
         return False
-    beyond = float((np.abs(ordered) > 3.0).sum())
     # the sample was scaled by its own deviation, which is a little off
     error = 6.0 / math.sqrt(2.0 * count)
-    low, high = (2.0 * float(special.ndtr(-3.0 * (1.0 + side * error))) for side in (1.0, -1.0))
-    few, many = binomial_tails(beyond, count, low)[0], binomial_tails(beyond, count, high)[1]
-    return bool(min(few, many) >= LEVEL / 2.0)
+    for far in (3.0, 3.5, 4.0):
+        # one that is cut off at three piles up just there, and has nothing beyond
+        beyond = float((np.abs(ordered) > far).sum())
+        low, high = (2.0 * float(special.ndtr(-far * (1.0 + side * error))) for side in (1.0, -1.0))
+        few, many = binomial_tails(beyond, count, low)[0], binomial_tails(beyond, count, high)[1]
+        if min(few, many) < LEVEL / 2.0:
+            return False
+    return True

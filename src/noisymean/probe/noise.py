@@ -155,7 +155,7 @@ def _of_levels(levels: Sequence[Level]) -> list[Remark]:
         return [Remark(Severity.LEAK, _NONE)]
     severity = Severity.LEAK if any(one.scale < 1.0 for one in wrong) else Severity.FAULT
     scales = [one.scale for one in levels]
-    if max(scales) <= min(scales) * (1.0 + 2.0 * max(one.error for one in levels)):
+    if len(wrong) == len(levels) and max(scales) <= min(scales) * (1.0 + 2.0 * max(one.error for one in levels)):
         words = f"the noise is {wrong[0].scale:.3g} times what was asked for, sigma C at every sigma and C that was run"
         return [Remark(severity, words)]
     where = "; ".join(
