@@ -109,7 +109,8 @@ class RateLaw(Enum):
 class Rates:
     """How batches are drawn, at which rate, and whether one record more changes that rate.
 
-    `within` is by how much, relatively, the rate may differ from its law at the pair of sizes at which it was measured best.
+    `within` is by how much, relatively, the rate may differ from its law: at the user's own sizes, if any, else at the pair of
+    sizes at which it was measured best.
     """
 
     sampling: Sampling

@@ -91,7 +91,7 @@ def probe_subject(
     progress(total - 3, total)
     clipping, of_clipping = clipping_of(subject, observed, law, full, bound, seed + 1000)
     progress(total - 2, total)
-    rates = rates_of(subject.knob, observed)
+    rates = rates_of(subject.knob, observed, also)
     empty = empty_batch(subject, law, noise, rates.sampling, bound, seed + 2000)
     progress(total - 1, total)
     said = [

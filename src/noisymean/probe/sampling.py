@@ -40,8 +40,8 @@ def rate_by(law: RateLaw, setting: Setting) -> float | None:
     assert_never(law)
 
 
-def rates_of(knob: Knob, observed: Sequence[Observed]) -> Rates:
-    """How batches are drawn; settings whose releases cannot be read say nothing."""
+def rates_of(knob: Knob, observed: Sequence[Observed], asked: Sequence[Setting] = ()) -> Rates:
+    """How batches are drawn; settings whose releases cannot be read say nothing. `asked` are those of the user's own run."""
     if knob in (Knob.BATCH, Knob.FIXED):
         return Rates(Sampling.GIVEN, None, moves_with_size=False)
     readable = _readable(observed)
@@ -52,7 +52,7 @@ def rates_of(knob: Knob, observed: Sequence[Observed]) -> Rates:
     if len(fitting) != 1:
         return Rates(Sampling.UNKNOWN, None, moves_with_size=bool(moved), moved=moved)
     law = fitting[0]
-    return Rates(Sampling.POISSON, law, bool(moved) or law is RateLaw.SHARE, moved, _within(readable, law))
+    return Rates(Sampling.POISSON, law, bool(moved) or law is RateLaw.SHARE, moved, _within(readable, law, asked))
 
 
 def remarks_of(kind: Kind, rates: Rates, observed: Sequence[Observed]) -> list[Remark]:
@@ -120,8 +120,8 @@ def _fits(observed: Observed, rate: float | None) -> bool:
     return not sum_is_improbable(total, len(sizes), (values - records * rate) ** 2, chances)
 
 
-def _within(observed: Sequence[Observed], law: RateLaw) -> float | None:
-    """How far off, relatively, the rates of N and N + 1 may be, at the pair that was measured best."""
+def _within(observed: Sequence[Observed], law: RateLaw, asked: Sequence[Setting]) -> float | None:
+    """How far off, relatively, the rates of N and N + 1 may be: at the user's own sizes, else at the pair measured best."""
     off = {}
     for one in observed:
         rate = rate_by(law, one.setting)
@@ -129,8 +129,10 @@ def _within(observed: Sequence[Observed], law: RateLaw) -> float | None:
         if rate:
             low, high = rate_interval(float(sizes.sum()), one.setting.dataset_size * len(sizes))
             off[one.setting] = max(high / rate - 1.0, 1.0 - low / rate)
-    pairs = [(found, off.get(replace(at, dataset_size=at.dataset_size + 1))) for at, found in off.items()]
-    return min((max(one, other) for one, other in pairs if other is not None), default=None)
+    pairs = {at: (found, off.get(replace(at, dataset_size=at.dataset_size + 1))) for at, found in off.items()}
+    known = {at: max(one, other) for at, (one, other) in pairs.items() if other is not None}
+    own = [known[at] for at in asked if at in known]
+    return max(own) if own else min(known.values(), default=None)
 
 
 def _why_unknown(observed: Sequence[Observed]) -> str:
