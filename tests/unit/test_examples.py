@@ -19,7 +19,7 @@ def test_mnist_before_and_after() -> None:
     before, after = done.stdout.split("\n\n")
     assert "mechanism   OPACUS-LOADER" in before
     assert "verdict     violated" in before
-    assert "fix(optimizer, denominator=8, sample_rate='1/5')" in before
+    assert "fix(optimizer, denominator=8, data_loader=loader)" in before
     assert "mechanism   SGM" in after
     assert "verdict     holds" in after
     # the claim itself does not change: it was made for this

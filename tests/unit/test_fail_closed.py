@@ -265,10 +265,15 @@ def test_everything_is_as_before_afterwards() -> None:
 
 
 def test_an_interrupt_of_the_users_passes_through() -> None:
-    with pytest.raises(Interrupt):
-        call(lambda: signal.raise_signal(signal.SIGINT))
-    with pytest.raises(Misbehaved, match=r"^raised KeyboardInterrupt$"):
-        call(lambda: (_ for _ in ()).throw(KeyboardInterrupt))
+    # a shell that runs the tests in the background has it ignored
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(Interrupt):
+            call(lambda: signal.raise_signal(signal.SIGINT))
+        with pytest.raises(Misbehaved, match=r"^raised KeyboardInterrupt$"):
+            call(lambda: (_ for _ in ()).throw(KeyboardInterrupt))
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")

@@ -14,7 +14,8 @@ from command_line import Result, run
 from noisymean.cli import gate
 from noisymean.cli.gate import Gate, Guaranteed, Judged, LostAtLeast, NoEpsilon, Standing, Unjudged
 from noisymean.outward import at_most
-from noisymean.probe.finding import Clipping, Evidence, Finding, Noise, Rates, Remark, Sampling, Severity
+from noisymean.probe.conclusions import Denominator
+from noisymean.probe.finding import Clipping, Evidence, Finding, Noise, RateLaw, Rates, Remark, Sampling, Severity
 from noisymean.probe.laws import Kind
 
 BOTH = ("--fail-on-violation", "--max-epsilon", "3")
@@ -217,9 +218,9 @@ def finding(**changes: object) -> Finding:
         target="t",
         kind=Kind.SGM,
         denominator="5, a constant",
-        noise=Noise(True, 1.0, 0.01),
-        clipping=Clipping(1.0, None, 1.0),
-        rates=Rates(Sampling.POISSON, "q", False),
+        noise=Noise(True, 1.0, 0.01, 1.0),
+        clipping=Clipping(1.0, None, 1.0, additive=True),
+        rates=Rates(Sampling.POISSON, RateLaw.AS_SET, False),
         empty_batch="is a step of noise",
         remarks=(),
         evidence=(Evidence("N=25", 10, "1 to 9", "5", 0.3, True),),
@@ -235,9 +236,10 @@ def finding(**changes: object) -> Finding:
         ({"remarks": (Remark(Severity.NOTE, "n"),)}, Standing.CLEAR),
         ({"remarks": (Remark(Severity.LEAK, "l"),)}, Standing.VIOLATED),
         ({"remarks": (Remark(Severity.FAULT, "f"),)}, Standing.UNJUDGED),
+        ({"remarks": (Remark(Severity.UNKNOWN, "u"),)}, Standing.UNJUDGED),
         ({"rates": Rates(Sampling.UNKNOWN, None, False)}, Standing.UNJUDGED),
         ({"rates": Rates(Sampling.SHUFFLED, None, False)}, Standing.UNJUDGED),
-        ({"noise": Noise(None, None, 0.0)}, Standing.UNJUDGED),
+        ({"noise": Noise(None, None, 0.0, 1.0)}, Standing.UNJUDGED),
         ({"clipping": Clipping(None, None, None)}, Standing.UNJUDGED),
         ({"kind": Kind.UNKNOWN}, Standing.UNJUDGED),
         *(({"kind": kind}, Standing.VIOLATED) for kind in Kind if kind not in (Kind.SGM, Kind.UNKNOWN)),
@@ -275,16 +277,15 @@ def test_code_audit_by_reading(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "complete", "standing"),
+    ("verdict", "standing"),
     [
-        (Kind.SGM, True, Standing.CLEAR),
-        (Kind.SGM, False, Standing.UNJUDGED),
-        (Kind.ASGM, False, Standing.VIOLATED),
-        (Kind.UNKNOWN, True, Standing.UNJUDGED),
+        (Denominator.CONSTANT, Standing.CLEAR),
+        (Denominator.DATA_DEPENDENT, Standing.VIOLATED),
+        (Denominator.UNKNOWN, Standing.UNJUDGED),
     ],
 )
-def test_source_of_which_a_part_was_not_read(kind: Kind, complete: bool, standing: Standing) -> None:
-    assert gate.of_source("it", kind, complete=complete).standing is standing
+def test_source_that_was_read(verdict: Denominator, standing: Standing) -> None:
+    assert gate.of_source("it", verdict).standing is standing
 
 
 def test_a_release_that_could_not_be_run_is_not_judged() -> None:

@@ -67,6 +67,6 @@ def test_sums_beside_means_cost_more_than_the_means_alone() -> None:
 
 def test_nothing_is_promised_where_a_segment_has_no_proof() -> None:
     run = segments.merged([(loader(1.0), 10), (loader(1.0, size=1024), 10)])
-    with pytest.raises(Undefined, match="rate alone"):
+    with pytest.raises(Undefined, match="the sampling rate itself changes"):
         segments.guarantees(run)
     assert segments.leaked_epsilon(run, DELTA)[0] > segments.claimed_ends(run, DELTA)[1]

@@ -431,6 +431,7 @@ PLACES = {
     "audit/store.py": "names the command only",
     "cli/code_audit.py": "the foot of a page; parsed below",
     "cli/data.py": "test_the_commands_in_complaints",
+    "cli/gate.py": "names the commands only",
     "cli/report.py": "test_every_way_to_a_page_can_be_gone_again",
     "cli/reproduce.py": "test_the_commands_in_complaints; the pages: test_reproduction.py",
     "cli/targets.py": "test_the_commands_in_complaints",
