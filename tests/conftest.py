@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Hashable, Iterator
 
 import numpy as np
@@ -62,6 +63,15 @@ def fifty_digits() -> Iterator[None]:
     """mpmath's precision is global; every test starts from 50 digits and leaves no trace."""
     with mp.workdps(50):
         yield
+
+
+@pytest.fixture(autouse=True)
+def nothing_stays_registered() -> Iterator[None]:
+    """Opacus keeps accountants by name; one that a test has registered is not there for the next."""
+    yield
+    registry = sys.modules.get("opacus.accountants.registry")
+    if registry is not None:
+        registry._ACCOUNTANTS.pop("noisymean", None)
 
 
 @pytest.fixture
