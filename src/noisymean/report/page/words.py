@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal, final
+from typing import Literal, assert_never, final
 
 from noisymean.accountant import Account
 from noisymean.mechanisms import ASGM, EASGM, FEASGM, SGM, Adjacency, Mechanism, OpacusLoader
@@ -213,6 +213,8 @@ def remedy(mechanism: Mechanism, verdict: str, adjacency: Adjacency) -> tuple[st
             return (constant,)
         case SGM():
             return ("None needed: the denominator is a constant.",)
+        case other:
+            assert_never(other)
 
 
 # --- an audit ----------------------------------------------------------------------------------------------------------
