@@ -180,7 +180,9 @@ def account(
     )
     leaked, sound = found[worst].leaked, _worst_of([one.sound for one in found])
     reasons = dict.fromkeys(one.reason for one in found if one.reason)
-    check_order(leaked, sound, f"{steps} rounds of {mechanism}, delta={delta}, epsilon={epsilon}")
+    for which, one in zip(pairs.values(), found, strict=True):
+        # on each pair by itself: the worse of two may hide it
+        check_order(one.leaked, one.sound, f"{steps} rounds of {which}, delta={delta}, epsilon={epsilon}")
     claim = Claim(*claimed, all(one.is_the_claim for one in found))
     return Account(
         mechanism=mechanism,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -55,6 +57,20 @@ def test_a_contradiction_is_our_error_and_no_number_is_printed(monkeypatch: pyte
     assert code == 70
     assert out == ""
     assert "exceeds guarantee 0.001" in err
+
+
+def test_a_contradiction_on_one_pair_is_not_hidden_by_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One record more leaks less than one less: its guarantee is the wrong one, and the larger of the two is in order."""
+    wrong = accountant._guarantee
+
+    def one_is_wrong(mechanism: nm.EASGM, *rest: Any, **options: Any) -> float:
+        return 0.001 if mechanism.dataset_size == 50 else wrong(mechanism, *rest, **options)
+
+    monkeypatch.setattr(accountant, "_guarantee", one_is_wrong)
+    with pytest.raises(Contradiction, match=r"exceeds guarantee 0\.001"):
+        nm.account(
+            nm.EASGM(dataset_size=50, dimension=100, sample_rate=0.1, noise_multiplier=1.0), steps=10, delta=1e-5
+        )
 
 
 def test_the_noisy_sum_holds_and_a_told_rate_that_is_not_the_real_one_does_not() -> None:
