@@ -60,12 +60,20 @@ SENSIBLE: dict[str, tuple[str, ...]] = {
     "test": ("ks", "chi2", "ad", "shapiro"),
     "files": ("broken.py", "account.json", "nothing.json", "."),
     "html": ("page.html", "no/where.html"),
+    "max_epsilon": ("3", "0"),
+    "calibrated_to": ("3",),
+    "calibrated_delta": ("1e-5", "1/N"),
+    "calibrated_epochs": ("1", "2"),
+    "calibrated_with": ("rdp", "magic"),
 }
 # Would run for minutes, fetch from the network or wait for a browser: only their mistakes are tried.
 NEVER_RIGHT = {"reproduce": "name", "demo": "out", "data": "action", "explore": "port", "code-audit": "package"}
 WRONG = {"name": "fig1", "out": "broken.py", "action": "steal", "port": "99999999", "package": "no/such/folder"}
 
 SELDOM = ("plot", "store", "epsilon", "epochs", "alpha", "points", "test", "distinguisher_name", "batch_size", "html")
+SELDOM += ("max_epsilon", "calibrated_to", "calibrated_delta", "calibrated_epochs", "calibrated_with")
+# What was asked for is there, and no judgement of it.
+UNJUDGED = "error: --fail-on-violation: nothing was judged"
 
 MINE = """
 def release(extra_record, generator):
@@ -121,7 +129,7 @@ def check(words: list[str], folder: Path) -> int:
     left = [path for path in sorted(folder.rglob("*")) if path not in before and "__pycache__" not in path.parts]
     assert result.code in (0, 1, 2), (line, result)
     assert not [path.name for path in left if path.name.startswith(".") or "unfinished" in path.name], line
-    if result.code == 2:
+    if result.code == 2 and not result.err.splitlines()[-1].startswith(UNJUDGED):
         assert result.out == "", line
         assert len(result.err.rstrip("\n").splitlines()) == 1, (line, result.err)
         assert result.err.startswith("error: "), (line, result.err)
