@@ -13,8 +13,9 @@ V = K''(theta0); the midpoint rule on it converges geometrically, and a pole nea
 residue, as in `numerics.chi_square`. The cost does not depend on the number of rounds, of records, or of dimensions.
 
 The rule is run with steps that shrink by 0.7 until two results agree to 1e-7; the finer is then good to about 1e-10, which is
-charged. The line is cut only where the integrand has fallen below e^-40 of its peak. Few rounds of a loss that is nearly an
-atom decay too slowly for that: they raise `SlowDecay`, and the caller uses the grid of `pld` instead.
+charged. The line is cut only where the integrand has fallen below e^-40 of its peak, and stays there for as long as it may come
+back (`Cumulants.echo`). Few rounds of a loss that is nearly an atom decay too slowly for that: they raise `SlowDecay`, and the
+caller uses the grid of `pld` instead.
 """
 
 from __future__ import annotations
@@ -165,17 +166,20 @@ def _small_tails(
     step = relative_step / np.sqrt(moments.variance)
     drift = moments.mean - t
     sums = np.zeros((len(_POLES), t.size))
-    first, count = 0, _FIRST_NODES
+    first, count, loud = 0, _FIRST_NODES, 0
     while True:
         line = Line(step, first, count)
         tau, exponent = line.tau, cumulants.remainder(theta, line)
         value = np.exp(exponent.real)
+        heard = np.flatnonzero((value >= np.exp(-_DECAY)).any(axis=1))
+        loud = first + int(heard[-1]) + 1 if heard.size else loud
         phase = exponent.imag + tau * drift
         real, imag = value * np.cos(phase), value * np.sin(phase)
         for row, pole in enumerate(_POLES):
             distance = theta - pole
             sums[row] += np.sum((real * distance + imag * tau) / (distance**2 + tau**2), axis=0)
-        if np.all(value[-1] < np.exp(-_DECAY)):
+        # silence may be a valley: it has to last as long as the losses can keep it
+        if first + count > loud * cumulants.echo:
             break
         first, count = first + count, 2 * count
         if first > _MOST_NODES:

@@ -91,6 +91,15 @@ class Cumulants(ABC):
         """How many roundings K is a sum of."""
         return 1
 
+    @property
+    def echo(self) -> float:
+        """Up to how many times as far out as it first falls silent e^K may be heard again (docs/accountant.md, "Echoes")."""
+        return 1.0
+
+
+# Of the separation of the parts of a loss in their own deviations.
+_ECHO = 0.6
+
 
 @final
 @dataclass(frozen=True, eq=False)
@@ -101,6 +110,12 @@ class Outcomes(Cumulants):
     mass: Array
     # given where the masses themselves underflow
     log_mass: Array | None = None
+    # how far apart, in deviations, the parts are that these outcomes were cut from
+    spread: float = 0.0
+
+    @property
+    def echo(self) -> float:
+        return max(1.0, _ECHO * self.spread)
 
     @cached_property
     def _log_mass(self) -> Array:
@@ -187,6 +202,10 @@ class LineCumulants(Cumulants):
     @property
     def log_masses(self) -> tuple[float, float]:
         return 0.0, self.log_finite
+
+    @property
+    def echo(self) -> float:
+        return max(1.0, _ECHO * (self.spread + self.base_spread))
 
     def _nodes(self, theta: Array, tau_most: float) -> Outcomes:
         # tilts and steps are rounded outward to powers of two, so that neighbouring calls share their nodes
@@ -281,6 +300,12 @@ class GaussianPairCumulants(Cumulants):
         return float(np.expm1(-2.0 * self.log_scale))
 
     @property
+    def echo(self) -> float:
+        if self.weights.size == 1:
+            return 1.0
+        return max(1.0, _ECHO * float(np.max(self.shifts)) * math.exp(-self.log_scale))
+
+    @property
     def domain(self) -> tuple[float, float]:
         c = self._c
         if c == 0.0:
@@ -361,6 +386,10 @@ class Sum(Cumulants):
     @property
     def rounds(self) -> int:
         return sum(count * part.rounds for count, part in self.parts)
+
+    @property
+    def echo(self) -> float:
+        return max((part.echo for _, part in self.parts), default=1.0)
 
     @property
     def log_masses(self) -> tuple[float, float]:

@@ -144,6 +144,8 @@ class ExplicitPair:
     left_out: float = 0.0
     # batches of too many sizes for a sum over rounds
     once: bool = False
+    # how far the new record moves an output that it is in, in deviations of the noise there
+    moved: float = 0.0
 
     @cached_property
     def curve(self) -> TradeOff:
@@ -246,7 +248,16 @@ def _expected_pairs(mechanism: Expected) -> list[ExplicitPair]:
         p = LineMixture(weights, p_means / sigma, np.ones_like(p_means)).present()
         q_mix = LineMixture(q_weights, q_means / sigma, np.full_like(q_means, scale)).present()
         pairs.append(
-            ExplicitPair(_describe(shared, new), dimension, p, q_mix, log_scale=log_scale, left_out=left_out, once=once)
+            ExplicitPair(
+                _describe(shared, new),
+                dimension,
+                p,
+                q_mix,
+                log_scale=log_scale,
+                left_out=left_out,
+                once=once,
+                moved=abs(new) * shrink / (sigma * scale),
+            )
         )
 
     same = before == after and sigma == sigma_with
@@ -291,6 +302,7 @@ def _asgm_pairs(mechanism: ASGM) -> list[ExplicitPair]:
                 log_scale=log_scale,
                 line_only=line_only,
                 left_out=nodes.slack,
+                moved=abs(new - shared) / sigma,
             )
         )
     return pairs

@@ -169,20 +169,20 @@ def _as_seen(pair: ExplicitPair, cumulants: Cumulants | None) -> Loss:
 def _in_cells(pair: ExplicitPair, *, backward: bool) -> Loss:
     """A scale for each batch size: the attacker is told the cell only."""
     view = pair.cells.told(backward=backward)
-    return Loss(lambda: view, _told_together(view))
+    return Loss(lambda: view, _told_together(view, pair.moved))
 
 
 def _in_line_cells(pair: ExplicitPair, *, backward: bool) -> Loss:
     """One scale on each side: the line in cells, the loss across in closed form."""
     view, across = pair.line_cells().told(backward=backward), tabulated(pair.dimension - 1, pair.log_scale or 0.0)
-    line = _told_together(view)
+    line = _told_together(view, pair.moved)
     if pair.dimension == 1:
         return Loss(lambda: view, line)
     cumulants = Sum(((1, line), (1, _scale_cumulants(across.dof, across.log_scale))))
     return Loss(lambda: loss_in_cells(view, across), cumulants)
 
 
-def _told_together(view: FiniteOutcomes) -> Outcomes:
+def _told_together(view: FiniteOutcomes, spread: float) -> Outcomes:
     """The cells for many rounds, those of nearly the same loss told as one: a post-processing that costs little.
 
     A cell that one of the two measures does not have adds nothing to delta, in the direction that the measures are meant for.
@@ -199,7 +199,7 @@ def _told_together(view: FiniteOutcomes) -> Outcomes:
         starts = np.flatnonzero(np.diff(np.searchsorted(edges, losses), prepend=-1))
         log_p, log_q = _summed(log_p, starts), _summed(log_q, starts)
         losses = log_q - log_p
-    return Outcomes(losses, np.exp(log_p), log_p)
+    return Outcomes(losses, np.exp(log_p), log_p, spread)
 
 
 def _summed(logs: Array, starts: NDArray[np.intp]) -> Array:

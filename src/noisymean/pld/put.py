@@ -56,6 +56,8 @@ _AIM = 5e-5
 _FALLS = 5.0
 _LEAST_SCALE = 1e-5
 _MOST_POINTS = 1 << 20
+# Twice the largest exponent of the smoothing Gaussian's weight.
+_HEAVIEST = 600.0
 
 
 def composed(layer: Layer, window: Window, size: int, side: Side, epsilon: float, weight: float = 1.0) -> GridSum:
@@ -68,10 +70,11 @@ def composed(layer: Layer, window: Window, size: int, side: Side, epsilon: float
         low, high = window.ends(layer)
         step = _step(high - low, theta, epsilon, size, weight, math.inf if side is Side.ABOVE else _WIDEST_STEP)
         deviation = _SMOOTH * step
-        if theta * deviation <= _STEEPEST:
+        # tilted by more than its deviation the Gaussian would outweigh the sum, or what a double holds
+        steepest = min(_STEEPEST, _HEAVIEST / deviation) / deviation
+        if theta <= steepest:
             break
-        # tilted by more than its deviation the Gaussian would outweigh the sum
-        window = window_around(layer, 0.5 * _STEEPEST / deviation)
+        window = window_around(layer, 0.5 * steepest)
     if side is Side.BELOW and step > _WIDEST_STEP:
         # a window of so many points is not worth it, and nothing is a lower bound too
         return GridSum(np.zeros(0), 1.0, np.zeros(0), theta, layer.log_mgf(theta), 0.0, 0.0)
