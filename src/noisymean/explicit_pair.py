@@ -20,6 +20,7 @@ from functools import cached_property, lru_cache
 from typing import final
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.interpolate import CubicSpline
 from scipy.special import gammaln, ndtr, ndtri, ndtri_exp
 
@@ -314,7 +315,8 @@ class LossOnLine(TradeOff):
     """Loss l1 with finitely many values, plus the independent loss of `across`: tails are a weighted sum of shifted tails.
 
     `left_out` is mass that l1 does not account for, under P or Q: it is added to both errors of every test, whatever e^t makes
-    of it. `rule_error` is that of a trapezoidal rule over nodes, as a share of min(1, e^t).
+    of it. `missing` is what Q is short of where P has been rounded up and Q down (module `cells`): it counts as an error under Q
+    only. `rule_error` is that of a trapezoidal rule over nodes, as a share of min(1, e^t).
     """
 
     losses: Array
@@ -323,6 +325,7 @@ class LossOnLine(TradeOff):
     across: TabulatedPair
     left_out: float = 0.0
     rule_error: float = 0.0
+    missing: float = 0.0
 
     @property
     def slack(self) -> float:
@@ -340,6 +343,9 @@ class LossOnLine(TradeOff):
     @property
     def masses(self) -> tuple[float, float]:
         return math.fsum(self.p) + self.left_out, math.fsum(self.q) + self.left_out
+
+    def upper(self, alpha: ArrayLike) -> Array:
+        return np.minimum(super().upper(alpha) + self.missing, 1.0 - np.asarray(alpha, dtype=np.float64))
 
     def tails(self, t: Array) -> Tails:
         t = np.asarray(t, dtype=np.float64)
@@ -423,14 +429,14 @@ class TabulatedPair(TradeOff):
         return x, self._top - np.exp(-x), Tails(*p, *q)
 
     @cached_property
-    def _table(self) -> tuple[Array, CubicSpline, CubicSpline]:
+    def _table(self) -> tuple[Array, CubicSpline]:
+        """The two ends, and between them the normal quantiles of P[l <= t] and Q[l <= t]."""
         x, _, tails = self._nodes
-        quantiles = (
+        quantiles = [
             np.where(above < below, ndtri_exp(above), -ndtri_exp(below))
             for above, below in ((tails.p_above, tails.p_below), (tails.q_above, tails.q_below))
-        )
-        p, q = (CubicSpline(x, z) for z in quantiles)
-        return x[[0, -1]], p, q
+        ]
+        return x[[0, -1]], CubicSpline(x, np.stack(quantiles, axis=-1))
 
     @cached_property
     def _ratios(self) -> tuple[CubicSpline, CubicSpline]:
@@ -445,19 +451,22 @@ class TabulatedPair(TradeOff):
 
     def probabilities(self, t: Array) -> tuple[Array, Array, Array, Array]:
         """P[l > t], P[l <= t], Q[l > t], Q[l <= t]."""
-        ends, p_spline, q_spline = self._table
+        ends, spline = self._table
         x = np.clip(self._coordinate(t), *ends)
         inside = (x > ends[0]) & (x < ends[1])
         if np.count_nonzero(inside) < 0.5 * x.size:
-            p = q = np.zeros_like(x)
-            p, q = p.copy(), q.copy()
-            p[inside], q[inside] = p_spline(x[inside]), q_spline(x[inside])
+            quantiles = np.zeros((*x.shape, 2))
+            quantiles[inside] = spline(x[inside])
         else:
-            p, q = p_spline(x), q_spline(x)
+            quantiles = spline(x)
         # outside, the smaller tails are taken for none: both at once, so that an attacker only loses by it
-        p[x >= ends[1]] = q[x >= ends[1]] = -np.inf
-        p[x <= ends[0]] = q[x <= ends[0]] = np.inf
-        return ndtr(p), ndtr(-p), ndtr(q), ndtr(-q)
+        quantiles[x >= ends[1]] = -np.inf
+        quantiles[x <= ends[0]] = np.inf
+        # the smaller tail has all of its digits, and so has what is left of 1
+        small = ndtr(-np.abs(quantiles))
+        large = 1.0 - small
+        above, below = np.where(quantiles < 0.0, small, large), np.where(quantiles < 0.0, large, small)
+        return above[..., 0], below[..., 0], above[..., 1], below[..., 1]
 
     def grown_tail(self, t: Array, sign: float) -> Array:
         """e^t P[l > t] for sign 1, e^-t Q[l <= t] for -1: never too small to be told beside Q[l > t] and P[l <= t]."""
@@ -518,7 +527,7 @@ def loss_in_cells(line: FiniteOutcomes, across: TabulatedPair) -> LossOnLine:
     """The attacker is told the cell of x1, and rho. A cell that one of the measures does not have adds nothing to delta."""
     seen = (line.p > 0.0) & (line.q > 0.0)
     p, q = line.p[seen], line.q[seen]
-    return LossOnLine(np.log(q) - np.log(p), p, q, across, line.missing)
+    return LossOnLine(np.log(q) - np.log(p), p, q, across, missing=line.missing)
 
 
 def _smooth_step(p: LineMixture, q: LineMixture, low: float, high: float, spread: float) -> float:

@@ -70,22 +70,29 @@ class Rounds:
         """The same for a delta that may be too small to be written down."""
         if not self.reverse and self._infinite > 0.0 and math.log(self._infinite) >= log_delta:
             return math.inf
-        return self._first_that_works(
-            lambda engine: float(engine.epsilon_of_log(log_delta, side, near=near)),
-            lambda grid: grid.epsilon_of_log(log_delta, side),
-        )
+        if (log_delta, side) not in self._answers:
+            self._answers[log_delta, side] = self._first_that_works(
+                lambda engine: float(engine.epsilon_of_log(log_delta, side, near=near)),
+                lambda grid: grid.epsilon_of_log(log_delta, side),
+            )
+        return self._answers[log_delta, side]
+
+    @cached_property
+    def _answers(self) -> dict[tuple[float, Side], float]:
+        """Links of several chains, and both directions of a guarantee, ask the same again."""
+        return {}
 
     def at_most(self, epsilon: float, log_delta: float) -> bool | None:
         """Whether one evaluation proves epsilon(delta) <= epsilon; None where it takes more than that to know."""
         if not 0.0 < epsilon < math.inf:
             return False
-        if self._exact is None or self._slow:
-            return None
-        try:
-            with np.errstate(all="ignore"):
-                return float(self._exact.log_delta(epsilon, Side.ABOVE)) <= log_delta
-        except SlowDecay:
-            return None
+        return self._first_that_works(
+            lambda engine: float(engine.log_delta(epsilon, Side.ABOVE)) <= log_delta,
+            # a rough look at the grid may miss it
+            lambda grid: grid.at_most(epsilon, log_delta) or None,
+            # an epsilon far from the one that is asked for says little about the next question
+            remember=False,
+        )
 
     def log_delta(self, epsilon: float, side: Side) -> float:
         """log delta(epsilon) on the stated side."""
@@ -166,15 +173,20 @@ class Rounds:
         return []
 
     def _first_that_works(
-        self, ask: Callable[[TradeOff], Result], ask_grid: Callable[[GridComposition], Result]
+        self,
+        ask: Callable[[TradeOff], Result],
+        ask_grid: Callable[[GridComposition], Result],
+        *,
+        remember: bool = True,
     ) -> Result:
         if self._exact is not None and not self._slow:
             try:
                 with np.errstate(all="ignore"):
                     return ask(self._exact)
             except SlowDecay:
-                # the next question will most likely end here too
-                self._slow.append(True)
+                if remember:
+                    # the next question will most likely end here too
+                    self._slow.append(True)
         if self._once:
             curve = self._one_round_curve()
             return ask(curve.inverse() if self.reverse else curve)

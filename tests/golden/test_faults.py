@@ -16,6 +16,9 @@ from scipy.stats import binom, norm
 
 import noisymean as nm
 from noisymean.accountant import guaranteed_epsilon
+from noisymean.explicit_pair import explicit_pairs
+from noisymean.many_rounds import pair_rounds
+from noisymean.tradeoff import Side
 from truth import Configuration, Setting, truth
 
 UP = 1.0 + 1e-9
@@ -239,3 +242,32 @@ def test_losses_that_come_in_lumps(rate: float, sigma: float, steps: int, delta:
     assert account.claimed_lower.epsilon <= exact * (1.0 + 1e-7)
     assert exact <= account.claimed.epsilon * (1.0 + 1e-7)
     assert account.claimed.epsilon <= 1.001 * exact
+
+
+@pytest.mark.parametrize(
+    ("size", "dimension", "rate", "sigma", "steps", "delta", "configuration", "backward"),
+    [
+        # 469 was reported of 5856, 26.4 of this pair's 100.6
+        (26, 4, "0.0751", 0.028, 56, 0.0022, Configuration(0, 1.0), False),
+        (19_999, 23, "0.0001", 0.0399, 2, 6.5e-7, Configuration(0, 1.0), False),
+    ],
+)
+def test_little_noise_leaks_what_it_leaks(
+    size: int,
+    dimension: int,
+    rate: str,
+    sigma: float,
+    steps: int,
+    delta: float,
+    configuration: Configuration,
+    backward: bool,
+) -> None:
+    """What Q is short of was charged to P as well, where e^epsilon multiplies it: sound, and of no use at little noise."""
+    mechanism = nm.FEASGM(dataset_size=size, dimension=dimension, sample_rate=Fraction(rate), noise_multiplier=sigma)
+    setting = Setting("feasgm", size, dimension, Fraction(rate), None, sigma, steps, delta)
+    low, high = truth(setting, configuration).epsilon(delta, backward=backward)
+    account = nm.account(mechanism, steps=steps, delta=delta, pair="larger")
+    assert account.leakage.epsilon >= 0.999 * low
+    pair = pair_rounds(explicit_pairs(mechanism)[0], steps)
+    assert pair.epsilon(delta, Side.BELOW) == pytest.approx(low, rel=2e-3)
+    assert pair.epsilon(delta, Side.BELOW) <= high * UP

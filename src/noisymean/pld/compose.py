@@ -125,6 +125,11 @@ class GridComposition:
             near, plan = found, _planned(_atoms(known.coarse, Side.ABOVE), found, log_delta)[0]
         return best
 
+    def at_most(self, epsilon: float, log_delta: float) -> bool:
+        """Whether a rough look proves epsilon(delta) <= epsilon: a small part of the work of finding it."""
+        losses = _atoms(self._coarse(log_delta), Side.ABOVE)
+        return _chernoff_epsilon(losses, log_delta) <= epsilon or _planned(losses, epsilon, log_delta)[1] <= log_delta
+
     def log_delta(self, epsilon: float, side: Side) -> float:
         """log delta(epsilon) of the composition on the stated side."""
         # the losses that matter depend on delta, which is not known yet: twice is enough
@@ -168,6 +173,11 @@ class GridComposition:
 
     def _coarse(self, log_delta: float) -> list[tuple[int, Cells]]:
         """Cells good enough to find the windows on."""
+        if log_delta not in self._known_coarse:
+            self._known_coarse[log_delta] = self._made_coarse(log_delta)
+        return self._known_coarse[log_delta]
+
+    def _made_coarse(self, log_delta: float) -> list[tuple[int, Cells]]:
         scouted = [(one.count, one.cells(log_delta)) for one in self._scouted]
         theta, _ = tilt_for(Layer(_atoms(scouted, Side.ABOVE)), log_delta)
         tilts = ((theta, math.inf), (0.0, math.inf))
@@ -188,6 +198,10 @@ class GridComposition:
     @property
     def _number(self) -> int:
         return self.size // _SIZE_OF_CELL + _COARSE
+
+    @cached_property
+    def _known_coarse(self) -> dict[float, list[tuple[int, Cells]]]:
+        return {}
 
     @cached_property
     def _known_guesses(self) -> dict[float, Guess]:
