@@ -15,7 +15,6 @@ from enum import Enum
 from typing import assert_never, final
 
 from noisymean.errors import InvalidInput, Undefined, check_number
-from noisymean.explicit_pair import explicit_pairs
 from noisymean.many_rounds import claimed_rounds, guarantee_rounds, leakage_rounds, noisy_sum_rounds, replaced_rounds
 from noisymean.mechanisms import (
     ASGM,
@@ -32,6 +31,7 @@ from noisymean.mechanisms import (
     told_rate,
     with_public_size,
 )
+from noisymean.pairs import ALL_ZERO, Datasets
 from noisymean.rounds import Chain, DeltaCurve, Rounds, least_epsilon
 from noisymean.tradeoff import Side
 from noisymean.verdict import Claim, Word, check_order, decide
@@ -50,7 +50,7 @@ class Bound:
 
     epsilon: float | None
     delta: float | None
-    pair: str | None = None
+    pair: Datasets | None = None
 
 
 class Pair(Enum):
@@ -140,7 +140,7 @@ class _Question:
             return self.ask(rounds, Side.BELOW)
         return rounds.epsilon(self.delta, Side.BELOW, near=upper)
 
-    def bound(self, value: float | None, pair: str | None = None) -> Bound:
+    def bound(self, value: float | None, pair: Datasets | None = None) -> Bound:
         """The answer beside what was asked."""
         if self.delta is not None:
             return Bound(epsilon=value, delta=self.delta, pair=pair)
@@ -257,7 +257,7 @@ class _Found:
     """What is known of one pair of neighbours; `is_the_claim`: it is the noisy sum at the rate that was told."""
 
     leaked: float
-    pair: str
+    pair: Datasets
     sound: float | None
     reason: str = ""
     unproved: str = ""
@@ -277,12 +277,12 @@ def _on_pair(
         exchanged, rounds = replaced_rounds(mechanism, steps)
         link = claimed_rounds(mechanism, steps)
         sound = question.worst(Chain(link.inverse(), link), Side.ABOVE)
-        return _Found(question.worst(rounds, Side.BELOW), exchanged.description, *_finite(sound))
+        return _Found(question.worst(rounds, Side.BELOW), exchanged.datasets, *_finite(sound))
     if not isinstance(mechanism, ASGM) and is_sum(mechanism):
         # all-zero D against the same with one C*u attains the curve of the noisy sum: one number, three names
         same = ToldRate(new_record_rate(mechanism)) == told
         low, high = claimed if same else question.interval(noisy_sum_rounds(mechanism, steps))
-        return _Found(low, explicit_pairs(mechanism)[0].description, *_finite(high), is_the_claim=same)
+        return _Found(low, ALL_ZERO, *_finite(high), is_the_claim=same)
     leaked, pair = _leakage(mechanism, steps, question)
     try:
         sound = _guarantee(mechanism, steps, question, reverse=False)
@@ -316,14 +316,15 @@ def _checked_steps(steps: int) -> int:
     return int(steps)
 
 
-def _leakage(mechanism: Mechanism, steps: int, question: _Question) -> tuple[float, str]:
+def _leakage(mechanism: Mechanism, steps: int, question: _Question) -> tuple[float, Datasets]:
     """The most that one of the explicit pairs gives away, and which."""
-    most, told = -math.inf, ""
+    most: float = -math.inf
+    on: Datasets = ALL_ZERO
     for pair, rounds in leakage_rounds(mechanism, steps):
         leaked = question.worst(rounds, Side.BELOW, most)
         if leaked > most:
-            most, told = leaked, pair.description
-    return most, told
+            most, on = leaked, pair.datasets
+    return most, on
 
 
 def guaranteed_epsilon(mechanism: Mechanism, *, steps: int, delta: float, reverse: bool) -> float:

@@ -1,4 +1,4 @@
-"""Every complaint of noisymean: one line that names the value, what is allowed, and the remedy.
+"""Every complaint of noisymean: the value, what is allowed, and the remedy, as fields; the one line of text is made last.
 
 NoisymeanError
 |- InvalidInput        a value outside its range; also a ValueError            (exit code 2)
@@ -11,8 +11,6 @@ Contradiction is no complaint about the input: two of our own numbers cannot bot
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -21,22 +19,21 @@ class NoisymeanError(Exception):
     """Base of everything raised on purpose."""
 
 
-class _Portable(NoisymeanError):
-    """Crosses from one process to another as its message: its arguments need not be there."""
+class Shown(str):
+    """A value as it is shown in a line of text: it crosses from one process to another when the value itself may not."""
 
-    def __reduce__(self) -> tuple[Callable[..., _Portable], tuple[type[_Portable], str]]:
-        return _Portable._again, (type(self), str(self))
-
-    @staticmethod
-    def _again(kind: type[_Portable], message: str) -> _Portable:
-        return kind.__new__(kind, message)
+    __slots__ = ()
 
 
-class InvalidInput(_Portable, ValueError):
+class InvalidInput(NoisymeanError, ValueError):
     """name=value: the allowed range; the remedy."""
 
     def __init__(self, name: str, value: object, allowed: str, remedy: str = "") -> None:
-        super().__init__(f"{name}={_shown(value)}: must be {allowed}{'; ' + remedy if remedy else ''}")
+        self.name, self.value, self.allowed, self.remedy = name, _shown(value), allowed, remedy
+        super().__init__(name, self.value, allowed, remedy)
+
+    def __str__(self) -> str:
+        return f"{self.name}={self.value}: must be {self.allowed}{'; ' + self.remedy if self.remedy else ''}"
 
 
 class Undefined(InvalidInput):
@@ -47,7 +44,12 @@ class Unproved(Undefined):
     """The run is legal, and nothing is proved about it: the whole message is the reason, for notes and pages."""
 
     def __init__(self, reason: str) -> None:
+        self.name = self.allowed = self.remedy = ""
+        self.value, self.reason = Shown(), reason
         NoisymeanError.__init__(self, reason)
+
+    def __str__(self) -> str:
+        return self.reason
 
 
 class Contradiction(ArithmeticError):
@@ -57,17 +59,23 @@ class Contradiction(ArithmeticError):
         super().__init__(f"{found} for {where}: one of them is wrong, so neither is shown; please report this setting")
 
 
-class MissingDependency(_Portable, ImportError):
+class MissingDependency(NoisymeanError, ImportError):
     """An optional package is needed; names the extra to install."""
 
     def __init__(self, package: str, extra: str) -> None:
-        super().__init__(f"{package} is not installed; install it with: pip install 'noisymean[{extra}]'")
+        self.package, self.extra = package, extra
+        super().__init__(package, extra)
+
+    def __str__(self) -> str:
+        return f"{self.package} is not installed; install it with: pip install 'noisymean[{self.extra}]'"
 
 
-def _shown(value: object) -> str:
+def _shown(value: object) -> Shown:
+    if isinstance(value, Shown):
+        return value
     text = repr(value) if isinstance(value, str) else str(value)
     text = " ".join(text.split())
-    return text if len(text) <= 60 else text[:57] + "..."
+    return Shown(text if len(text) <= 60 else text[:57] + "...")
 
 
 def check_number(

@@ -31,6 +31,7 @@ from noisymean.numerics import binomial
 from noisymean.numerics.chi_square import log_tails
 from noisymean.numerics.inversion import solve_decreasing
 from noisymean.numerics.logs import Array, log1mexp
+from noisymean.pairs import Added, Datasets
 from noisymean.tradeoff import FiniteOutcomes, Tails, TradeOff
 
 # Pairs whose batch means spread over more sizes than this are left out, in one round and in many: the spread itself hides the
@@ -131,9 +132,9 @@ class LineMixture:
 @final
 @dataclass(frozen=True, eq=False)
 class ExplicitPair:
-    """Two datasets whose gradients all lie on one line: D's equal `shared`*C*u, the new record's `new`*C*u."""
+    """One round on two datasets whose gradients all lie on one line."""
 
-    description: str
+    datasets: Datasets
     dimension: int
     p: LineMixture
     q: LineMixture
@@ -222,11 +223,6 @@ def explicit_pairs(mechanism: Mechanism) -> list[ExplicitPair]:
     return _asgm_pairs(mechanism) if isinstance(mechanism, ASGM) else _expected_pairs(mechanism)
 
 
-def _describe(shared: int, new: float) -> str:
-    others = "every gradient of D is zero" if shared == 0 else "every gradient of D is C*u"
-    return f"{others}, the new record's is {new:g}*C*u"
-
-
 def _expected_pairs(mechanism: Expected) -> list[ExplicitPair]:
     before, after = denominators(mechanism)
     sigma, sigma_with = noises(mechanism)
@@ -250,7 +246,7 @@ def _expected_pairs(mechanism: Expected) -> list[ExplicitPair]:
         q_mix = LineMixture(q_weights, q_means / sigma, np.full_like(q_means, scale)).present()
         pairs.append(
             ExplicitPair(
-                _describe(shared, new),
+                Added(float(shared), new),
                 dimension,
                 p,
                 q_mix,
@@ -296,7 +292,7 @@ def _asgm_pairs(mechanism: ASGM) -> list[ExplicitPair]:
         )
         pairs.append(
             ExplicitPair(
-                _describe(shared, new),
+                Added(float(shared), new),
                 mechanism.dimension,
                 p.present(),
                 q_mix.present(),

@@ -28,6 +28,7 @@ from noisymean.gaussian_pair import GaussianPairs
 from noisymean.mechanisms import ASGM, Expected, Mechanism, denominator_step
 from noisymean.numerics.logs import Array, log_mean_exp
 from noisymean.one_round import asgm_given_batch, batch_shift, ceiling, claimed, guarantee, noisy_sum, transparent
+from noisymean.pairs import Replaced
 from noisymean.rounds import Chain, DeltaCurve, Loss, Rounds
 from noisymean.size_revealed import size_revealed
 from noisymean.tradeoff import FiniteOutcomes, Subsampled, TradeOff
@@ -67,7 +68,7 @@ def replaced_rounds(mechanism: Mechanism, steps: int) -> tuple[ExplicitPair, Rou
     weights = np.array([1.0 - q, q]) if q < 1.0 else np.ones(1)
     ends = [np.array([0.0, end]) if q < 1.0 else np.array([end]) for end in (-shift, shift)]
     before, after = (LineMixture(weights, means, np.ones_like(means)) for means in ends)
-    pair = ExplicitPair("every gradient is zero but one, -C*u in D and C*u in D'", 1, before, after, log_scale=0.0)
+    pair = ExplicitPair(Replaced(-1.0, 1.0), 1, before, after, log_scale=0.0)
     if q == 1.0:
         return pair, pair_rounds(pair, steps)
     cumulants = LineCumulants(

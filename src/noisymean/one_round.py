@@ -41,6 +41,7 @@ from noisymean.mechanisms import (
 )
 from noisymean.numerics import binomial
 from noisymean.numerics.logs import Array
+from noisymean.pairs import Datasets
 from noisymean.size_revealed import size_revealed
 from noisymean.tradeoff import Gaussian, Identity, RevealedMixture, Subsampled, TradeOff
 from noisymean.verdict import Claim, Word, check_order, decide
@@ -410,7 +411,7 @@ class Curves:
     ceiling: Array | None
     ceiling_clt: Array | None
     leakage: Array
-    pair: str = field(repr=False)
+    pair: Datasets = field(repr=False)
     clt: CentralLimit | None = field(repr=False)
     unknown: str | None = None
 
@@ -476,7 +477,7 @@ def curve(mechanism: Mechanism, alpha: ArrayLike | None = None, *, points: int =
         ceiling=None if bound is None else bound.upper(values),
         ceiling_clt=None if limit is None else limit(values),
         leakage=leaked,
-        pair=explicit_pairs(mechanism)[middle].description,
+        pair=explicit_pairs(mechanism)[middle].datasets,
         clt=limit,
         unknown=unknown,
     )

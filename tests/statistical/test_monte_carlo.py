@@ -17,6 +17,7 @@ from scipy.special import betaincinv
 import noisymean as nm
 import oracles
 from noisymean.explicit_pair import explicit_pairs
+from noisymean.pairs import Added, Datasets
 from noisymean.size_revealed import size_revealed
 
 FAILURE = 1e-6
@@ -144,18 +145,18 @@ def test_explicit_pairs_leak_what_simulation_says(
     size, dimension, rate, sigma = setting
     mechanism = kind(dataset_size=size, dimension=dimension, sample_rate=rate, noise_multiplier=sigma)
     for seed, pair in enumerate(explicit_pairs(mechanism)):
-        simulated = attack(kind, gradients_of(pair.description, size, dimension), rate, sigma, trials, seed)
+        simulated = attack(kind, gradients_of(pair.datasets, size, dimension), rate, sigma, trials, seed)
         low_alpha, low_beta = simulated.lowest()
-        assert (pair.curve.upper(low_alpha) >= low_beta).all(), pair.description
+        assert (pair.curve.upper(low_alpha) >= low_beta).all(), pair.datasets
         high_alpha, high_beta = simulated.highest()
-        assert (pair.curve(high_alpha) <= high_beta + 1e-3).all(), pair.description
+        assert (pair.curve(high_alpha) <= high_beta + 1e-3).all(), pair.datasets
 
 
-def gradients_of(description: str, size: int, dimension: int) -> np.ndarray:
-    """N + 1 gradients along the first axis, read off the pair's own words."""
+def gradients_of(datasets: Datasets, size: int, dimension: int) -> np.ndarray:
+    """N + 1 gradients along the first axis."""
+    assert isinstance(datasets, Added)
     rows = np.zeros((size + 1, dimension))
-    rows[:-1, 0] = 0.0 if "D is zero" in description else 1.0
-    rows[-1, 0] = float(description.split("the new record's is ")[1].split("*")[0])
+    rows[:-1, 0], rows[-1, 0] = datasets.shared, datasets.new
     return rows
 
 

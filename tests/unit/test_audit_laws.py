@@ -62,7 +62,7 @@ def test_log_ratio_is_that_of_the_densities(name, kind):
     rows = known.gradients
     if rows is None:
         axis = 0.7 * np.eye(n)[0]
-        rows = np.array([known.structured.shared * axis] * count + [known.structured.new * axis])
+        rows = np.array([known.structured.datasets.shared * axis] * count + [known.structured.datasets.new * axis])
     outputs = target.release(Neighbour.LARGER, np.random.default_rng(3), 6)
     pair = KnownPair(known)
     found = pair.log_ratio(pair.statistics(outputs), 2)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -10,6 +12,7 @@ from noisymean.errors import (
     MissingDependency,
     NoisymeanError,
     Undefined,
+    Unproved,
     check_number,
     check_probability,
 )
@@ -26,6 +29,37 @@ def test_the_tree() -> None:
 def test_a_message_has_four_parts() -> None:
     assert str(InvalidInput("alpha", 2, "<= 1", "divide by 100")) == "alpha=2: must be <= 1; divide by 100"
     assert str(InvalidInput("alpha", 2, "<= 1")) == "alpha=2: must be <= 1"
+
+
+def test_parts_are_fields() -> None:
+    fault = InvalidInput("alpha", "two", "<= 1", "divide by 100")
+    assert (fault.name, fault.value, fault.allowed, fault.remedy) == ("alpha", "'two'", "<= 1", "divide by 100")
+
+
+class Stubborn:
+    """A value that does not leave its process."""
+
+    def __reduce__(self) -> str:
+        raise TypeError
+
+    def __str__(self) -> str:
+        return "stubborn"
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        InvalidInput("alpha", "two", "<= 1", "divide by 100"),
+        Undefined("steps", Stubborn(), "few"),
+        Unproved("the rate moves"),
+        MissingDependency("matplotlib", "plots"),
+    ],
+)
+def test_faults_cross_from_one_process_to_another(fault: NoisymeanError) -> None:
+    again = pickle.loads(pickle.dumps(fault))
+    assert type(again) is type(fault)
+    assert str(again) == str(fault)
+    assert vars(again) == vars(fault)
 
 
 @pytest.mark.parametrize("value", ["two\nlines", np.arange(1000), "x" * 500, [[1, 2], [3, 4]]])

@@ -14,6 +14,7 @@ from noisymean.composition import Composed
 from noisymean.explicit_pair import ExplicitPair, LineMixture, TabulatedPair, explicit_pairs
 from noisymean.gaussian_pair import gaussian_pair
 from noisymean.many_rounds import pair_rounds
+from noisymean.pairs import Added, Datasets, Replaced
 from noisymean.tradeoff import Side
 
 # Cutting into cells is a post-processing: never below, and this close where few dimensions make it necessary.
@@ -36,11 +37,10 @@ def simulated_law(kind: type, gradients: np.ndarray, rate: float, sigma: float, 
     return oracles.one_round(gradients, rate, sigma, lambda batch: max(batch, 1))
 
 
-def gradients_of(description: str, size: int) -> np.ndarray:
-    """N + 1 one-dimensional gradients, read off the pair's own words."""
-    shared = 0.0 if "D is zero" in description else 1.0
-    new = float(description.split("the new record's is ")[1].split("*")[0])
-    return np.array([[shared]] * size + [[new]])
+def gradients_of(datasets: Datasets, size: int) -> np.ndarray:
+    """N + 1 one-dimensional gradients."""
+    assert isinstance(datasets, Added)
+    return np.array([[datasets.shared]] * size + [[datasets.new]])
 
 
 SMALL = [
@@ -56,20 +56,20 @@ SMALL = [
 
 
 @pytest.mark.parametrize(("kind", "size", "rate", "sigma"), SMALL)
-def test_descriptions_are_true_in_one_dimension(kind: Any, size: int, rate: float, sigma: float) -> None:
-    """Run the mechanism on the gradients that the description names, all 2^N batches; exact curve by quadrature."""
+def test_datasets_are_the_ones_named_in_one_dimension(kind: Any, size: int, rate: float, sigma: float) -> None:
+    """Run the mechanism on the gradients of the named datasets, all 2^N batches; exact curve by quadrature."""
     mechanism = kind(dataset_size=size, dimension=1, sample_rate=rate, noise_multiplier=sigma)
     pairs = explicit_pairs(mechanism)
     assert pairs
     for pair in pairs:
-        gradients = gradients_of(pair.description, size)
+        gradients = gradients_of(pair.datasets, size)
         p = simulated_law(kind, gradients[:-1], rate, sigma, size)
         q = simulated_law(kind, gradients, rate, sigma, size)
         alpha, beta = oracles.line_errors(p, q, points=40_001)
         keep = slice(None, None, 997)
         upper = pair.curve.upper(np.clip(alpha[keep], 0.0, 1.0))
-        assert (upper >= beta[keep] - 1e-7).all(), pair.description
-        assert (upper <= beta[keep] + CELLS).all(), pair.description
+        assert (upper >= beta[keep] - 1e-7).all(), pair.datasets
+        assert (upper <= beta[keep] + CELLS).all(), pair.datasets
 
 
 @pytest.mark.parametrize(
@@ -92,8 +92,8 @@ def test_products_with_many_dimensions(kind: Any, size: int, dimension: int, rat
         alpha, beta = oracles.product_errors(dimension, p, q, thresholds)
         kept = (alpha > 0.0) & (alpha < 1.0)
         assert kept.sum() >= 4
-        assert float(np.max(np.abs(pair.curve(alpha[kept]) - beta[kept]))) <= 1e-10, pair.description
-        assert (pair.curve.upper(alpha[kept]) >= beta[kept] - 1e-12).all(), pair.description
+        assert float(np.max(np.abs(pair.curve(alpha[kept]) - beta[kept]))) <= 1e-10, pair.datasets
+        assert (pair.curve.upper(alpha[kept]) >= beta[kept] - 1e-12).all(), pair.datasets
 
 
 @pytest.mark.thin(3)
@@ -108,8 +108,8 @@ def test_products_with_few_dimensions(kind: Any, size: int, dimension: int, rate
         alpha, beta = oracles.product_errors(dimension, on_axis(pair.p), on_axis(pair.q), thresholds)
         kept = (alpha > 1e-12) & (alpha < 1.0 - 1e-12)
         upper = pair.curve.upper(alpha[kept])
-        assert (upper >= beta[kept] - 1e-10).all(), pair.description
-        assert (upper <= beta[kept] + CELLS).all(), pair.description
+        assert (upper >= beta[kept] - 1e-10).all(), pair.datasets
+        assert (upper <= beta[kept] + CELLS).all(), pair.datasets
 
 
 @pytest.mark.parametrize(
@@ -123,14 +123,14 @@ def test_asgm_in_the_plane(size: int, dimension: int, rate: float, sigma: float)
         finer = np.interp(at, alpha, beta)
         upper = pair.curve.upper(at)
         # the reference itself is good to a few 1e-6 (by halving its step)
-        assert (upper >= finer - 6e-6).all(), pair.description
-        assert (upper <= finer + CELLS).all(), pair.description
+        assert (upper >= finer - 6e-6).all(), pair.datasets
+        assert (upper <= finer + CELLS).all(), pair.datasets
 
 
 def test_one_gaussian_on_each_side_is_closed_form(alphas: np.ndarray) -> None:
     # q = 1, everything aligned against the new record: EASGM's worst pair
     mechanism = nm.EASGM(dataset_size=9, dimension=40, sample_rate=1, noise_multiplier=2.0)
-    [opposed] = [p for p in explicit_pairs(mechanism) if "-1*C*u" in p.description and "D is C*u" in p.description]
+    [opposed] = [p for p in explicit_pairs(mechanism) if p.datasets == Added(1.0, -1.0)]
     # |9 * (-1) - 9| / (10 * 2), scale 9/10
     expected = gaussian_pair(40, 18.0 / 20.0, log_scale=float(np.log(0.9)))
     np.testing.assert_allclose(opposed.curve(alphas), expected(alphas), rtol=1e-11, atol=1e-15)
@@ -138,7 +138,7 @@ def test_one_gaussian_on_each_side_is_closed_form(alphas: np.ndarray) -> None:
 
 def test_samples_follow_the_mixture() -> None:
     mixture = LineMixture(np.array([0.25, 0.75]), np.array([0.0, 4.0]), np.array([1.0, 0.5]))
-    pair = ExplicitPair("a pair", 3, mixture, mixture)
+    pair = ExplicitPair(Added(0.0, 0.0), 3, mixture, mixture)
     draws = pair.sample(np.random.default_rng(5), 40_000, extra_record=False)
     assert draws.shape == (40_000, 3)
     # mean 3, variance E[s^2] + var(mean) = 0.4375 + 3; six standard errors
@@ -154,13 +154,13 @@ def test_tiny_noise_is_not_worse_than_it_is(kind: Any, sigma: float) -> None:
     size, rate = 3, 0.5
     mechanism = kind(dataset_size=size, dimension=1, sample_rate=rate, noise_multiplier=sigma)
     for pair in explicit_pairs(mechanism):
-        gradients = gradients_of(pair.description, size)
+        gradients = gradients_of(pair.datasets, size)
         p = simulated_law(kind, gradients[:-1], rate, sigma, size)
         q = simulated_law(kind, gradients, rate, sigma, size)
         alpha, beta = oracles.line_errors(p, q, points=80_001)
         at = np.array([0.01, 0.1, 0.2, 0.4, 0.6, 0.9])
         exact = np.interp(at, alpha, beta)
-        assert (pair.curve.upper(at) >= exact - 1e-6).all(), pair.description
+        assert (pair.curve.upper(at) >= exact - 1e-6).all(), pair.datasets
 
 
 @pytest.mark.parametrize(("count", "dimension"), [(4, 10**6), (60, 10**7), (200, 10**6)])
@@ -211,3 +211,18 @@ def test_grown_tails_are_as_good_as_charged(dof: int, records: int) -> None:
         found, wanted = table.grown_tail(t, sign), np.exp(np.minimum(sign * t + tails[small], 0.0))
         charged = table.relative_error + 4e-15 * np.abs(t)
         assert np.all(np.abs(found - wanted) <= charged * np.exp(tails[large]) + 1e-30)
+
+
+@pytest.mark.parametrize(
+    ("datasets", "said"),
+    [
+        (Added(0.0, 1.0), "all gradients of D are zero, the added record's has full length C"),
+        (Added(0.0, 0.25), "all gradients of D are zero, the added record's has length 0.25 C"),
+        (Added(1.0, -1.0), "all gradients of D are one vector of full length C, the added record's is its opposite"),
+        (Added(1.0, -0.5), "all gradients of D are one vector of full length C, the added record's is -0.5 times it"),
+        (Added(1.0, 1.0), "all gradients of D are one vector of full length C, the added record's is the same"),
+        (Replaced(-1.0, 1.0), "all gradients are zero but one, of full length C in D and its opposite in D'"),
+    ],
+)
+def test_a_pair_in_words(datasets: Datasets, said: str) -> None:
+    assert str(datasets) == said

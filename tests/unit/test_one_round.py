@@ -307,7 +307,7 @@ class TestCurves:
         assert curves.alpha.tolist() == np.linspace(0.0, 1.0, 11).tolist()
         for name in ("claimed", "guarantee", "guarantee_tight", "ceiling", "ceiling_clt", "leakage"):
             assert getattr(curves, name).shape == (11,), name
-        assert curves.pair in {pair.description for pair in nm.leakage(curves.mechanism).pairs}
+        assert curves.pair in {pair.datasets for pair in nm.leakage(curves.mechanism).pairs}
 
     def test_agrees_with_each_curve_alone(self) -> None:
         mechanism = build(nm.ASGM, 19, 100, 0.4, 1.0)

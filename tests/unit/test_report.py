@@ -439,6 +439,7 @@ def changed(record: dict[str, Any], path: str, value: object) -> dict[str, Any]:
         ("account", "settings", ..., "settings: missing"),
         ("account", "mechanism", "opacus-loader", "settings.batch_size=None: must be given for opacus-loader"),
         ("account", "adjacency", "both", "adjacency='both': must be one of"),
+        ("account", "schema", 2, "schema=2: must be 1; another version of noisymean has written it"),
         ("audit", "verdict", "not-violated", "must be what the numbers of this file say"),
         ("audit", "verdict", None, "must be there exactly if something is claimed"),
         ("audit", "alpha.upper", 1.5, "alpha.upper=1.5: must be a number from 0 to 1"),
@@ -459,6 +460,11 @@ def test_a_bad_value_is_named_with_its_file(
     assert complaint in done.err
     assert done.err.count("\n") == 1
     assert list(tmp_path.glob("*.html")) == []
+
+
+def test_files_from_before_there_were_versions_are_read(folder: Path, tmp_path: Path) -> None:
+    assert plain(folder, "account")["schema"] == 1
+    assert report_on(changed(plain(folder, "account"), "schema", ...), tmp_path).code == 0
 
 
 @pytest.mark.parametrize(

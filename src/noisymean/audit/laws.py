@@ -148,7 +148,7 @@ class KnownPair:
             shared = generator.binomial(count, rate, size=rounds).astype(np.float64)
             new = (generator.random(rounds) < (rate if extra else 0.0)).astype(np.float64)
             sizes = shared + new
-            along = (self.known.structured.shared * shared + self.known.structured.new * new)[:, None]
+            along = (self.known.structured.datasets.shared * shared + self.known.structured.datasets.new * new)[:, None]
         else:
             along = (generator.random((rounds, count + 1)) < rate).astype(np.float64)
             if not extra:
@@ -186,18 +186,18 @@ class KnownPair:
 
     def _by_size(self, rate: float, extra: bool) -> tuple[Array, Array, Array]:
         """Log weights, batch sizes and sums along u, batches of the same size together."""
-        structure, count = self.known.structured, self.known.mechanism.dataset_size or 0
-        assert structure is not None
+        assert self.known.structured is not None
+        datasets, count = self.known.structured.datasets, self.known.mechanism.dataset_size or 0
         nodes = binomial.enumerated(count, rate)
         with np.errstate(divide="ignore"):
             weights = np.log(nodes.weights)
             if not extra:
-                return weights, nodes.sizes, structure.shared * nodes.sizes
+                return weights, nodes.sizes, datasets.shared * nodes.sizes
             out, joined = np.log1p(-rate) if rate < 1.0 else -np.inf, np.log(rate)
         return (
             np.concatenate([weights + out, weights + joined]),
             np.concatenate([nodes.sizes, nodes.sizes + 1.0]),
-            np.concatenate([structure.shared * nodes.sizes, structure.shared * nodes.sizes + structure.new]),
+            np.concatenate([datasets.shared * nodes.sizes, datasets.shared * nodes.sizes + datasets.new]),
         )
 
     def _by_batch(self, rate: float, extra: bool) -> tuple[Array, Array, Array]:

@@ -100,11 +100,8 @@ def closed_form(known: Known) -> TradeOff | None:
         return None
     if is_sum(known.mechanism) and known.structured is Structure.ZERO:
         return Subsampled(Gaussian(1.0 / known.mechanism.noise_multiplier), known.mechanism.q)
-    wanted = (
-        f"{'zero' if known.structured is Structure.ZERO else 'C*u'}, the new record's is {known.structured.new:g}*C*u"
-    )
     for pair in explicit_pairs(known.mechanism):
         # a pair of which the attacker sees only a part is a bound, not the truth
-        if pair.description.endswith(wanted) and not pair.line_only and pair.left_out < 1e-12:
+        if pair.datasets == known.structured.datasets and not pair.line_only and pair.left_out < 1e-12:
             return pair.curve
     return None

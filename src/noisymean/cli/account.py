@@ -177,7 +177,7 @@ def record(
         "steps": answer.steps,
         asked: getattr(answer.claimed, asked),
         "claimed": {**_answered(answer, answer.claimed), "lower": _value(answer, answer.claimed_lower)},
-        "leakage": {**_answered(answer, answer.leakage), "pair": answer.leakage.pair},
+        "leakage": {**_answered(answer, answer.leakage), "pair": str(answer.leakage.pair)},
         "guarantee": _answered(answer, answer.guarantee),
         "verdict": answer.verdict,
         "pair": answer.pair.value,
@@ -185,7 +185,7 @@ def record(
         "neighbours": {
             one.pair.value: {
                 "smaller": one.smaller,
-                "leakage": {**_answered(answer, one.leakage), "pair": one.leakage.pair},
+                "leakage": {**_answered(answer, one.leakage), "pair": str(one.leakage.pair)},
                 "guarantee": _answered(answer, one.guarantee),
             }
             for one in answer.neighbours
@@ -198,7 +198,7 @@ def record(
         else {
             "dataset_size": elsewhere[0],
             "claimed": _answered(elsewhere[1], elsewhere[1].claimed),
-            "leakage": {**_answered(elsewhere[1], elsewhere[1].leakage), "pair": elsewhere[1].leakage.pair},
+            "leakage": {**_answered(elsewhere[1], elsewhere[1].leakage), "pair": str(elsewhere[1].leakage.pair)},
             "guarantee": _answered(elsewhere[1], elsewhere[1].guarantee),
             "verdict": elsewhere[1].verdict,
         },

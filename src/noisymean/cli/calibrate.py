@@ -89,7 +89,7 @@ def record(found: Calibration) -> dict[str, object]:
         "steps": answer.steps,
         "delta": answer.claimed.delta,
         "claimed": {"epsilon": answer.claimed.epsilon},
-        "leakage": {"epsilon": answer.leakage.epsilon, "pair": answer.leakage.pair},
+        "leakage": {"epsilon": answer.leakage.epsilon, "pair": str(answer.leakage.pair)},
         "guarantee": {"epsilon": answer.guarantee.epsilon},
         "version": __version__,
     }

@@ -93,9 +93,9 @@ def record(curves: Curves, verdict: Verdict) -> dict[str, object]:
             "claimed": gap.claimed,
             "leakage": gap.leakage,
             "gap": gap.size,
-            "pair": gap.pair,
+            "pair": str(gap.pair),
         },
-        "pair": curves.pair,
+        "pair": str(curves.pair),
         "clt": None
         if limit is None
         else {name: finite(getattr(limit, name)) for name in ("kl", "kappa2", "kappa3", "mu", "gamma")},

@@ -24,7 +24,7 @@ import typer
 
 from noisymean.cli import mechanism
 from noisymean.cli.wants import WANTED, missing_line, option
-from noisymean.errors import NoisymeanError
+from noisymean.errors import InvalidInput, NoisymeanError, Shown
 
 BAD_INPUT, OUR_FAULT, INTERRUPTED, PIPE_CLOSED = 2, 70, 130, 141
 
@@ -45,7 +45,7 @@ def guarded(command: Callable[[], object], words: Sequence[str]) -> int:
         if sys.stdout is not None:
             sys.stdout.flush()
     except NoisymeanError as fault:
-        return _complain(_as_typed(str(fault), words))
+        return _complain(_as_typed(fault, words))
     except _UsageError as fault:
         return _complain(_usage(fault))
     except (KeyboardInterrupt, typer.Abort):
@@ -122,14 +122,13 @@ def _one_line(message: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
-def _as_typed(message: str, words: Sequence[str]) -> str:
+def _as_typed(fault: NoisymeanError, words: Sequence[str]) -> str:
     """`sample_rate=0.0: must be ...` as `--sample-rate=0: must be ...; the remedy`, if 0 is what was typed."""
-    found = re.match(r"([a-z][a-z_]*)=(.*?): (?=must be )", message, re.DOTALL)
-    if found is None or found[1] not in _WANTED:
-        return message
-    typed, rest = option(found[1]), message[found.end() :]
-    remedy = "" if ";" in rest else f"; {_WANTED[found[1]].remedy(typed)}"
-    return f"{typed}={_value_of(typed, words) or found[2]}: {rest}{remedy}"
+    if not isinstance(fault, InvalidInput) or fault.name not in _WANTED:
+        return str(fault)
+    typed = option(fault.name)
+    value = Shown(_value_of(typed, words) or fault.value)
+    return str(InvalidInput(typed, value, fault.allowed, fault.remedy or _WANTED[fault.name].remedy(typed)))
 
 
 def _value_of(typed: str, words: Sequence[str]) -> str | None:

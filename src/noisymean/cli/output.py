@@ -20,6 +20,7 @@ from noisymean.errors import InvalidInput, MissingDependency
 from noisymean.numerics.logs import Array
 from noisymean.outward import Rounding
 from noisymean.report import plots
+from noisymean.schema import SCHEMA
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -72,8 +73,8 @@ def note(sentence: str) -> None:
 
 
 def emit_json(record: Mapping[str, object]) -> None:
-    """One JSON object, which no NaN or infinity can enter."""
-    print(json.dumps(record, allow_nan=False))
+    """One JSON object, which no NaN or infinity can enter; it says by which rules its keys are to be read."""
+    print(json.dumps({**record, "schema": SCHEMA}, allow_nan=False))
 
 
 def listed(values: Array | None) -> list[float | None] | None:

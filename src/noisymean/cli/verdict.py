@@ -10,6 +10,7 @@ import numpy as np
 from noisymean.mechanisms import FEASGM, Mechanism, denominator_step, nearest_step
 from noisymean.one_round import Curves, leakage
 from noisymean.outward import at_least, at_most
+from noisymean.pairs import Datasets
 from noisymean.verdict import Word
 
 
@@ -21,7 +22,7 @@ class Gap:
     alpha: float
     claimed: float
     leakage: float
-    pair: str
+    pair: Datasets
 
     @property
     def size(self) -> float:
@@ -76,7 +77,7 @@ def _largest_gap(curves: Curves, violated: np.ndarray[tuple[int, ...], np.dtype[
         alpha=float(curves.alpha[at]),
         claimed=float(curves.claimed[at]),
         leakage=float(curves.leakage[at]),
-        pair=leak.pairs[int(winner[0])].description,
+        pair=leak.pairs[int(winner[0])].datasets,
     )
 
 

@@ -366,7 +366,7 @@ def hidden_above_transparent(generator: np.random.Generator) -> Iterator[Sides]:
         shown = _kept_private(transparent_rounds(mechanism, steps), Side.ABOVE)
         for pair in explicit_pairs(mechanism)[:1]:
             hidden = _kept_private(pair_rounds(pair, steps), Side.BELOW)
-            yield from _along(f"{_words(mechanism)}, {steps} rounds, {pair.description}", shown, hidden, _EPSILONS)
+            yield from _along(f"{_words(mechanism)}, {steps} rounds, {pair.datasets}", shown, hidden, _EPSILONS)
 
 
 def transparent_below_ceiling(generator: np.random.Generator) -> Iterator[Sides]:

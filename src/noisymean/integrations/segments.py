@@ -20,13 +20,12 @@ from typing import TypeAlias, TypeVar
 
 from noisymean.many_rounds import claimed_rounds, guarantee_rounds, leakage_rounds, noisy_sum_rounds
 from noisymean.mechanisms import ASGM, SGM, Mechanism, is_sum, new_record_rate
+from noisymean.pairs import ALL_ZERO, Datasets
 from noisymean.rounds import Chain, DeltaCurve, Rounds, least_epsilon
 from noisymean.tradeoff import Side
 
 Proof = TypeVar("Proof", bound=DeltaCurve)
 Segments: TypeAlias = tuple[tuple[Mechanism, int], ...]
-# The pair that every mechanism has; the noisy sum attains its own curve on it.
-_EVERYWHERE = "every gradient of D is zero, the new record's is 1*C*u"
 
 
 def merged(segments: Sequence[tuple[Mechanism, int]]) -> Segments:
@@ -44,16 +43,16 @@ def claimed(segments: Segments) -> Rounds:
     return _together([claimed_rounds(mechanism, steps) for mechanism, steps in segments])
 
 
-def leakages(segments: Segments) -> list[tuple[str, Rounds]]:
-    """The run on each explicit pair, by its description. Undefined where a mechanism divides by zero."""
-    found: dict[str, list[Rounds]] = {}
+def leakages(segments: Segments) -> list[tuple[Datasets, Rounds]]:
+    """The run on each explicit pair, by its datasets. Undefined where a mechanism divides by zero."""
+    found: dict[Datasets, list[Rounds]] = {}
     for mechanism, steps in segments:
         if not isinstance(mechanism, ASGM) and is_sum(mechanism):
-            found.setdefault(_EVERYWHERE, []).append(noisy_sum_rounds(mechanism, steps))
+            found.setdefault(ALL_ZERO, []).append(noisy_sum_rounds(mechanism, steps))
         else:
             for pair, rounds in leakage_rounds(mechanism, steps):
-                found.setdefault(pair.description, []).append(rounds)
-    return [(description, _together(rounds)) for description, rounds in found.items()]
+                found.setdefault(pair.datasets, []).append(rounds)
+    return [(datasets, _together(rounds)) for datasets, rounds in found.items()]
 
 
 def guarantees(segments: Segments) -> list[DeltaCurve]:
@@ -70,12 +69,13 @@ def guarantees(segments: Segments) -> list[DeltaCurve]:
     return found
 
 
-def leaked_epsilon(segments: Segments, delta: float) -> tuple[float, str]:
+def leaked_epsilon(segments: Segments, delta: float) -> tuple[float, Datasets]:
     """The most that one of the pairs gives away, in the worse direction, and which."""
-    return max(
-        (max(one.epsilon(delta, Side.BELOW) for one in (rounds, rounds.inverse())), description)
-        for description, rounds in leakages(segments)
-    )
+    each = [
+        (max(one.epsilon(delta, Side.BELOW) for one in (rounds, rounds.inverse())), datasets)
+        for datasets, rounds in leakages(segments)
+    ]
+    return max(each, key=lambda one: one[0])
 
 
 def claimed_ends(segments: Segments, delta: float) -> tuple[float, float]:

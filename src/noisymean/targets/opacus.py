@@ -366,7 +366,7 @@ class OpacusTarget:
             case GivenRows():
                 source = Rows(self.dimension)
             case Alike(dimension=dimension, structure=structure):
-                source = Structured(dimension, structure.shared, structure.new)
+                source = Structured(dimension, structure.datasets.shared, structure.datasets.new)
         return Setup(
             release=self.release_version,
             dataset_size=self.dataset_size,

@@ -19,6 +19,7 @@ import numpy as np
 from noisymean.errors import NoisymeanError
 from noisymean.mechanisms import Mechanism
 from noisymean.numerics.logs import Array
+from noisymean.pairs import Added
 from noisymean.tradeoff import TradeOff
 
 
@@ -37,14 +38,9 @@ class Structure(Enum):
     OPPOSED = "opposed"
 
     @property
-    def shared(self) -> float:
-        """The gradient of every record of D is this times C u."""
-        return 0.0 if self is Structure.ZERO else 1.0
-
-    @property
-    def new(self) -> float:
-        """The gradient of the record that D lacks is this times C u."""
-        return -1.0 if self is Structure.OPPOSED else 1.0
+    def datasets(self) -> Added:
+        """The pair that has these gradients."""
+        return Added(0.0 if self is Structure.ZERO else 1.0, -1.0 if self is Structure.OPPOSED else 1.0)
 
 
 @final

@@ -180,7 +180,7 @@ class Synthetic:
         new = np.zeros(rounds)
         if neighbour is Neighbour.LARGER:
             new = (generator.random(rounds) < rate).astype(np.float64)
-        along = self.max_grad_norm * (structure.shared * shared + structure.new * new)
+        along = self.max_grad_norm * (structure.datasets.shared * shared + structure.datasets.new * new)
         return along[:, None], shared + new
 
     @property

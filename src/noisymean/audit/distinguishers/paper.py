@@ -172,8 +172,8 @@ class PaperVote(Distinguisher):
                 raise Undefined("dataset_size", count, "small enough for 2048 batch sizes", "use the likelihood ratio")
             bound = self.known.max_grad_norm
             for weight, size in zip(nodes.weights[kept].tolist(), nodes.sizes[kept].tolist(), strict=True):
-                along = bound * structure.shared * size
-                yield weight, size, np.array([along]), np.array([along + bound * structure.new])
+                along = bound * structure.datasets.shared * size
+                yield weight, size, np.array([along]), np.array([along + bound * structure.datasets.new])
             return
         for batch in range(2**count):
             members = np.array([(batch >> record) & 1 for record in range(count)] + [0], dtype=np.float64)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, final
+from typing import Any, TypeAlias, final
 
 from noisymean.errors import InvalidInput, Undefined, check_number
 from noisymean.grounds import Ground, resting_on
@@ -40,6 +40,7 @@ from noisymean.integrations.opacus.seen import (
 )
 from noisymean.mechanisms import SGM, Mechanism, Rate, exact_rate
 from noisymean.outward import at_least, at_most
+from noisymean.pairs import Datasets
 from noisymean.verdict import Claim, Word, check_order, decide
 
 _IF_ALIKE = (
@@ -58,7 +59,7 @@ class Spent:
     claimed: float
     leakage: float | None
     guarantee: float | None
-    pair: str | None
+    pair: Datasets | None
     notes: tuple[str, ...]
     verdict: Word
     grounds: tuple[Ground, ...] = ()
@@ -254,11 +255,11 @@ def checked_size(dataset_size: int | None) -> int:
 def spent_by(stretches: Sequence[Stretch], found: Sequence[Case], facts: Facts, delta: float) -> Spent:
     """The three epsilons: over both pairs the worse, over batch sizes that cannot be told apart the safe side of each."""
     sound, notes = guaranteed(found, delta)
-    leaks = dict[int, tuple[float, str]]()
+    leaks = dict[int, _Leak]()
     for case in found:
         leak = _case_leak(case, delta)
-        leaks[case.smaller] = min(leak, leaks.get(case.smaller, leak))
-    leaked, pair = max(leaks.values())
+        leaks[case.smaller] = min(leak, leaks.get(case.smaller, leak), key=_size)
+    leaked, pair = max(leaks.values(), key=_size)
     claim = Claim(math.inf, math.inf)
     if all(one.noisy for one in stretches):
         claimed = run.merged([(one.claim, one.steps) for one in stretches])
@@ -272,7 +273,7 @@ def spent_by(stretches: Sequence[Stretch], found: Sequence[Case], facts: Facts, 
         claimed=float(claim.high),  # type: ignore[arg-type]
         leakage=leaked if pair else None,
         guarantee=sound,
-        pair=pair or None,
+        pair=pair,
         notes=notes,
         verdict=resting_on(decide(claim, leaked if pair else None, sound), grounds),
         grounds=grounds,
@@ -303,14 +304,24 @@ def _unproved(case: Case) -> str:
     return ""
 
 
-def _case_leak(case: Case, delta: float) -> tuple[float, str]:
+# The most that is certainly lost, and on which pair; no pair where nothing is known to be lost.
+_Leak: TypeAlias = tuple[float, Datasets | None]
+
+
+def _size(leak: _Leak) -> tuple[float, bool]:
+    """What leaks are compared by: something that is known is more than nothing, be it 0."""
+    epsilon, pair = leak
+    return epsilon, pair is not None
+
+
+def _case_leak(case: Case, delta: float) -> _Leak:
     """The most that is certainly lost, and on which pair; nothing where the mechanism is unknown or divides by zero."""
     if case.segments is None:
-        return 0.0, ""
+        return 0.0, None
     try:
         return _leaked(run.merged(case.segments), delta)
     except Undefined:
-        return 0.0, ""
+        return 0.0, None
 
 
 _claimed = lru_cache(maxsize=64)(run.claimed_ends)

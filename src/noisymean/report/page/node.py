@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, NoReturn, final
 
 from noisymean.errors import InvalidInput, NoisymeanError
+from noisymean.schema import SCHEMA
 
 MOST_BYTES = 64 * 2**20
 _LONGEST_TEXT = 20_000
@@ -146,6 +147,9 @@ def parsed(content: bytes, file: str) -> Node:
         raise BadRecord(f"{file}: must be JSON ({why}); give a file {_WRITTEN_BY}") from None
     if not isinstance(value, dict):
         raise BadRecord(f"{file}: must hold one JSON object; give a file {_WRITTEN_BY}")
+    version = Node(value.get("schema", SCHEMA), file, "schema")
+    if version.value != SCHEMA or isinstance(version.value, bool):
+        version.refuse(f"{SCHEMA}", "another version of noisymean has written it: run its command again with this one")
     return Node(value, file)
 
 

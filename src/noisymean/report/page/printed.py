@@ -102,7 +102,7 @@ def drawing_code(answer: Account, adjacency: Adjacency) -> Printed | None:
 
 def _pair_of(mechanism: Mechanism, answer: Account) -> tuple[int, ExplicitPair] | None:
     pairs = enumerate(explicit_pairs(mechanism))
-    return next(((index, one) for index, one in pairs if one.description == answer.leakage.pair), None)
+    return next(((index, one) for index, one in pairs if one.datasets == answer.leakage.pair), None)
 
 
 def _constructor(mechanism: Mechanism) -> str:
@@ -124,10 +124,7 @@ def _constructor(mechanism: Mechanism) -> str:
 def pair_audit(answer: Account, adjacency: Adjacency) -> Printed | None:
     """The audit of this very pair that finds the violation; None where none does that in a minute."""
     mechanism = answer.on_pair
-    structure = {
-        f"every gradient of D is {'C*u' if one.shared else 'zero'}, the new record's is {one.new:g}*C*u": one
-        for one in Structure
-    }.get(answer.leakage.pair or "")
+    structure = next((one for one in Structure if one.datasets == answer.leakage.pair), None)
     if structure is None or answer.verdict != "violated" or adjacency is not Adjacency.ADD_REMOVE:
         return None
     found = _pair_of(mechanism, answer)

@@ -109,7 +109,7 @@ def account_section(run: Run, name: str) -> Section:
             "plots": _plots(run, name),
             "not_drawn": _not_drawn(run),
             "growth_rows": _growth_rows(run.growth),
-            "pair": answer.leakage.pair or "",
+            "pair": str(answer.leakage.pair or ""),
             "drawing": printed.drawing_code(answer, run.adjacency),
             "pair_audit": printed.pair_audit(answer, run.adjacency),
             "remedy": words.remedy(mechanism, answer.verdict, run.adjacency),

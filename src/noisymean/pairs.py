@@ -1,0 +1,51 @@
+"""Explicit pairs of neighbouring datasets, as data: which gradients the records have.
+
+All gradients are multiples of one unit vector u. Lengths are in units of the clipping bound C, negative against u. What is found,
+compared or composed by its pair uses these values; the sentence is made last, for whoever reads it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias, final
+
+
+@final
+@dataclass(frozen=True)
+class Added:
+    """Every gradient of D is `shared`, D' has one more record with gradient `new`."""
+
+    shared: float
+    new: float
+
+    def __str__(self) -> str:
+        if self.shared == 0.0:
+            return f"all gradients of D are zero, the added record's has {_length(self.new)}"
+        times = self.new / self.shared
+        beside = {1.0: "the same", -1.0: "its opposite"}.get(times, f"{times:g} times it")
+        return f"all gradients of D are one vector of {_length(self.shared)}, the added record's is {beside}"
+
+
+@final
+@dataclass(frozen=True)
+class Replaced:
+    """One record has gradient `before` in D and `after` in D'; every other gradient is zero."""
+
+    before: float
+    after: float
+
+    def __str__(self) -> str:
+        times = self.after / self.before
+        beside = "its opposite" if times == -1.0 else f"{times:g} times it"
+        return f"all gradients are zero but one, of {_length(self.before)} in D and {beside} in D'"
+
+
+Datasets: TypeAlias = Added | Replaced
+
+# The pair that every mechanism has; the noisy sum attains its own curve on it.
+ALL_ZERO = Added(0.0, 1.0)
+
+
+def _length(multiple: float) -> str:
+    size = abs(multiple)
+    return "full length C" if size == 1.0 else f"length {size:g} C"
