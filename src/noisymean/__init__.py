@@ -2,10 +2,10 @@
 
 from noisymean.accountant import Account, Pair, account
 from noisymean.calibrate import Calibration, calibrate
+from noisymean.curves import Curves
 from noisymean.errors import InvalidInput, MissingDependency, NoisymeanError, Undefined
 from noisymean.mechanisms import ASGM, EASGM, FEASGM, SGM, Adjacency, OpacusLoader
 from noisymean.one_round import (
-    Curves,
     ceiling,
     ceiling_clt,
     claimed,

@@ -10,9 +10,11 @@ Every epsilon is the larger of the two directions (D from D', D' from D); leakag
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import assert_never, final
+from importlib import import_module
+from typing import TYPE_CHECKING, assert_never, final
 
 from noisymean.errors import InvalidInput, Undefined, check_number
 from noisymean.many_rounds import claimed_rounds, guarantee_rounds, leakage_rounds, noisy_sum_rounds, replaced_rounds
@@ -31,11 +33,18 @@ from noisymean.mechanisms import (
     told_rate,
     with_public_size,
 )
+from noisymean.outward import at_least, at_most
 from noisymean.pairs import ALL_ZERO, Datasets
+from noisymean.results import Lines, Result, finite
 from noisymean.rounds import Chain, DeltaCurve, Rounds, least_epsilon
 from noisymean.tradeoff import Side
 from noisymean.verdict import Claim, Word, check_order, decide
+from noisymean.words import settings, settings_line
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_THREE = ("claimed", "leakage", "guarantee")
 MOST_STEPS = 10**9
 SMALLEST_DELTA = 1e-200
 _UNKNOWN = (
@@ -73,7 +82,7 @@ class Neighbour:
 
 @final
 @dataclass(frozen=True)
-class Account:
+class Account(Result):
     """The three numbers for a run, the verdict, and what has to be said about them.
 
     A dataset of N records has two neighbours: leakage and guarantee are the worse of both, `pair` is the one that leaks more, and
@@ -93,6 +102,81 @@ class Account:
     asked_delta: bool = True
     # why no guarantee is known, where none is; `notes` say it too
     unproved: tuple[str, ...] = ()
+    adjacency: Adjacency = Adjacency.ADD_REMOVE
+
+    def value(self, bound: Bound) -> float | None:
+        """The one of epsilon and delta that was asked for; None where it is not known, or beyond double precision."""
+        value = bound.epsilon if self.asked_delta else bound.delta
+        return None if value is None else finite(value)
+
+    def to_dict(self) -> dict[str, object]:
+        """Plain data, as `account --json` prints it."""
+        asked = "delta" if self.asked_delta else "epsilon"
+        return {
+            "mechanism": self.mechanism.name,
+            "steps": self.steps,
+            asked: getattr(self.claimed, asked),
+            "claimed": {**self._plain(self.claimed), "lower": self.value(self.claimed_lower)},
+            "leakage": self._plain(self.leakage),
+            "guarantee": self._plain(self.guarantee),
+            "verdict": self.verdict,
+            "pair": self.pair.value,
+            "neighbours": {
+                one.pair.value: {
+                    "smaller": one.smaller,
+                    "leakage": self._plain(one.leakage),
+                    "guarantee": self._plain(one.guarantee),
+                }
+                for one in self.neighbours
+            },
+            "notes": list(self.notes),
+            "settings": settings(self.mechanism),
+            "adjacency": self.adjacency.value,
+        }
+
+    def _plain(self, bound: Bound) -> dict[str, object]:
+        pair = {} if bound.pair is None else {"pair": str(bound.pair)}
+        return {"epsilon" if self.asked_delta else "delta": self.value(bound), **pair}
+
+    def columns(self) -> Mapping[str, Sequence[object]]:
+        """A row for each of the three numbers."""
+        bounds = (self.claimed, self.leakage, self.guarantee)
+        return {
+            "name": _THREE,
+            "epsilon": [bound.epsilon for bound in bounds],
+            "delta": [bound.delta for bound in bounds],
+            "pair": [None if bound.pair is None else str(bound.pair) for bound in bounds],
+        }
+
+    def lines(self) -> Lines:
+        """The three numbers, the verdict and the pair that leaks."""
+        asked = f"delta = {self.claimed.delta:g}" if self.asked_delta else f"epsilon = {self.claimed.epsilon:g}"
+        bounds = zip(_THREE, (self.claimed, self.leakage, self.guarantee), (at_most, at_least, at_most), strict=True)
+        rows = [
+            (name, "none known" if (value := self.value(bound)) is None else rounded(value))
+            for name, bound, rounded in bounds
+        ]
+        return Lines(
+            f"{self.steps:,} rounds of {settings_line(self.mechanism, greek=False)}, {asked}",
+            ("", "epsilon" if self.asked_delta else "delta"),
+            rows,
+            [
+                "The claim holds, for batches drawn by Poisson sampling."
+                if self.verdict == "holds"
+                else f"The claim is {self.verdict}."
+            ]
+            + [f"The leakage is on this pair: {self.leakage.pair}."]
+            + [f"No guarantee: {reason}." for reason in self.unproved],
+        )
+
+    def plot(self) -> Figure:
+        """Epsilon against steps, and the trade-off curves after the last step; takes seconds."""
+        if self.claimed.delta is None or not self.asked_delta:
+            raise Undefined("epsilon", self.claimed.epsilon, "left out for a plot", "which is at a fixed delta")
+        # matplotlib is loaded by whoever asks for a figure
+        plots = import_module("noisymean.report.run_plots")
+        figure: Figure = plots.account_figure(self.on_pair, self.steps, self.claimed.delta)
+        return figure
 
     @property
     def on_pair(self) -> Mechanism:
@@ -200,6 +284,7 @@ def account(
         ),
         asked_delta=delta is not None,
         unproved=tuple(dict.fromkeys(one.unproved for one in found if one.unproved)),
+        adjacency=adjacency,
     )
 
 

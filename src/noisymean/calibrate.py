@@ -7,17 +7,21 @@ the scale of the noise whatever its size, so a target may be out of reach of any
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 from scipy.optimize import brentq
 
 from noisymean.accountant import Account, account, guaranteed_epsilon
 from noisymean.errors import InvalidInput, Undefined, check_number
 from noisymean.mechanisms import ASGM, EASGM, FEASGM, SGM, Mechanism, OpacusLoader
-from noisymean.outward import at_least
+from noisymean.outward import at_least, at_most
+from noisymean.results import Lines, Result
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 MOST_NOISE = 1e6
 LEAST_NOISE = 1e-2
@@ -27,7 +31,7 @@ _TRIES = 4
 
 @final
 @dataclass(frozen=True)
-class Calibration:
+class Calibration(Result):
     """The least noise found whose guarantee is within the target; None with the reason when no noise reaches it."""
 
     noise_multiplier: float | None
@@ -39,6 +43,38 @@ class Calibration:
     def reachable(self) -> bool:
         """Whether some noise reaches the target."""
         return self.noise_multiplier is not None
+
+    def to_dict(self) -> dict[str, object]:
+        """Plain data, as `calibrate --json` prints it."""
+        account = self.account
+        return {
+            "mechanism": account.mechanism.name,
+            "target_epsilon": self.target_epsilon,
+            "noise_multiplier": self.noise_multiplier,
+            "reachable": self.reachable,
+            "reason": self.reason,
+            "steps": account.steps,
+            "delta": account.claimed.delta,
+            "claimed": {"epsilon": account.claimed.epsilon},
+            "leakage": {"epsilon": account.leakage.epsilon, "pair": str(account.leakage.pair)},
+            "guarantee": {"epsilon": account.guarantee.epsilon},
+        }
+
+    def columns(self) -> Mapping[str, Sequence[object]]:
+        """The noise beside the three numbers of its account: one row."""
+        account = self.account
+        three = {name: [getattr(account, name).epsilon] for name in ("claimed", "leakage", "guarantee")}
+        return {"noise_multiplier": [self.noise_multiplier], "target_epsilon": [self.target_epsilon], **three}
+
+    def lines(self) -> Lines:
+        """The noise, and the account of the run with it."""
+        shown = self.account.lines()
+        found = self.reason if self.noise_multiplier is None else f"noise multiplier {at_most(self.noise_multiplier)}"
+        return replace(shown, heading=f"{found[0].upper()}{found[1:]}\n{shown.heading}")
+
+    def plot(self) -> Figure:
+        """That of the account."""
+        return self.account.plot()
 
 
 def calibrate(

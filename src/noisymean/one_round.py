@@ -15,14 +15,15 @@ binomial weights. K is N for EASGM and floor(Nq) for FEASGM; s = K/(K+1).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Protocol, final
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from noisymean.central_limit import CentralLimit, central_limit
+from noisymean.curves import Curves
 from noisymean.errors import InvalidInput, Undefined, check_number, check_probability
 from noisymean.explicit_pair import ExplicitPair, explicit_pairs
 from noisymean.gaussian_pair import GaussianPairs, gaussian_pair
@@ -33,7 +34,6 @@ from noisymean.mechanisms import (
     Expected,
     Mechanism,
     OpacusLoader,
-    ToldRate,
     denominator_step,
     is_sum,
     new_record_rate,
@@ -41,10 +41,9 @@ from noisymean.mechanisms import (
 )
 from noisymean.numerics import binomial
 from noisymean.numerics.logs import Array
-from noisymean.pairs import Datasets
 from noisymean.size_revealed import size_revealed
 from noisymean.tradeoff import Gaussian, Identity, RevealedMixture, Subsampled, TradeOff
-from noisymean.verdict import Claim, Word, check_order, decide
+from noisymean.verdict import check_order
 
 # How many deviations out of the middle a threshold counts when the roughness of a sum over sizes is judged.
 _DEVIATIONS = 3.0
@@ -393,51 +392,6 @@ class Leakage:
 _SCREEN = 17
 
 
-@final
-@dataclass(frozen=True, eq=False)
-class Curves:
-    """All curves of a mechanism at the same alpha, each rounded to its safe side; see this module's docstring.
-
-    None: no such curve is known; `unknown` says why.
-    """
-
-    mechanism: Mechanism
-    alpha: Array
-    claimed: Array
-    # the two ends between which rounding leaves the claim
-    claimed_ends: tuple[Array, Array] = field(repr=False)
-    guarantee: Array | None
-    guarantee_tight: Array | None
-    ceiling: Array | None
-    ceiling_clt: Array | None
-    leakage: Array
-    pair: Datasets = field(repr=False)
-    clt: CentralLimit | None = field(repr=False)
-    unknown: str | None = None
-
-    @property
-    def violated(self) -> NDArray[np.bool_]:
-        """Where the leakage is below the claim: proof that the claim is false."""
-        return np.asarray(self.leakage < self.claimed_ends[0])
-
-    @property
-    def verdict(self) -> Word:
-        """On the claim at the alpha looked at; 0 and 1, where every curve is 1 and 0, are no evidence."""
-        inner = (self.alpha > 0.0) & (self.alpha < 1.0)
-        if not inner.any():
-            return "undetermined"
-        claim = Claim(-self.claimed_ends[1][inner], -self.claimed_ends[0][inner], self._claim_is_the_run)
-        tight = None if self.guarantee_tight is None else -self.guarantee_tight[inner]
-        return decide(claim, -self.leakage[inner], tight)
-
-    @property
-    def _claim_is_the_run(self) -> bool:
-        mechanism = self.mechanism
-        if isinstance(mechanism, ASGM) or not is_sum(mechanism):
-            return False
-        return ToldRate(new_record_rate(mechanism)) == told_rate(mechanism)
-
-
 def curve(mechanism: Mechanism, alpha: ArrayLike | None = None, *, points: int = 201) -> Curves:
     """Every curve of one round of `mechanism` at `alpha` (default: `points` values from 0 to 1).
 
@@ -465,7 +419,7 @@ def curve(mechanism: Mechanism, alpha: ArrayLike | None = None, *, points: int =
             raise
         unknown = str(reason)
     check_order(-leaked, None if tight is None else -tight, f"one round of {mechanism}, as curves")
-    middle = int(np.bincount(winner).argmax())
+    pairs = explicit_pairs(mechanism)
     claim = claimed(mechanism)
     return Curves(
         mechanism=mechanism,
@@ -477,7 +431,7 @@ def curve(mechanism: Mechanism, alpha: ArrayLike | None = None, *, points: int =
         ceiling=None if bound is None else bound.upper(values),
         ceiling_clt=None if limit is None else limit(values),
         leakage=leaked,
-        pair=explicit_pairs(mechanism)[middle].datasets,
+        pairs=tuple(pairs[index].datasets for index in winner),
         clt=limit,
         unknown=unknown,
     )

@@ -20,7 +20,7 @@ import noisymean as nm
 from command_line import Result, run
 from noisymean.cli import curve as curve_command
 from noisymean.cli import demo, faults, mechanism, output, values
-from noisymean.cli.verdict import judge, remark
+from noisymean.curves import standing_still
 from noisymean.errors import InvalidInput
 from noisymean.mechanisms import denominator_step, nearest_step
 
@@ -307,24 +307,24 @@ def test_where_no_guarantee_is_known_the_json_has_null_and_a_note_says_why() -> 
 
 def test_violated_names_the_largest_gap_and_the_pair_that_attains_it() -> None:
     curves = nm.curve(MECHANISMS["easgm"])
-    verdict = judge(curves)
-    assert verdict.word == "violated"
-    assert verdict.gap is not None
+    gap = curves.largest_gap
+    assert curves.verdict == "violated"
+    assert gap is not None
     at = int(np.argmax(curves.claimed - curves.leakage))
-    assert verdict.gap.alpha == curves.alpha[at]
-    assert verdict.gap.size == pytest.approx(float((curves.claimed - curves.leakage).max()))
+    assert gap.alpha == curves.alpha[at]
+    assert gap.size == pytest.approx(float((curves.claimed - curves.leakage).max()))
     leak = nm.leakage(curves.mechanism)
-    [attained] = [c for p, c in zip(leak.pairs, leak.curves, strict=True) if p.datasets == verdict.gap.pair]
-    assert float(attained.upper(np.array([verdict.gap.alpha]))[0]) == pytest.approx(verdict.gap.leakage)
+    [attained] = [c for p, c in zip(leak.pairs, leak.curves, strict=True) if p.datasets == gap.pair]
+    assert float(attained.upper(np.array([gap.alpha]))[0]) == pytest.approx(gap.leakage)
 
 
 def test_holds_undetermined_and_no_evidence() -> None:
-    assert judge(nm.curve(MECHANISMS["sgm"])).word == "holds"
+    assert nm.curve(MECHANISMS["sgm"]).verdict == "holds"
     # told 1/92 where 1/93 is run: the guarantee is better than the claim, and is what decides
     curves = nm.curve(nm.OpacusLoader(dataset_size=921, batch_size=10, dimension=100, noise_multiplier=1.0), [0.1, 0.5])
-    assert judge(curves).word == "holds"
-    assert judge(dataclasses.replace(curves, guarantee_tight=0.9 * curves.guarantee_tight)).word == "undetermined"
-    assert judge(nm.curve(MECHANISMS["easgm"], alpha=[0.0, 1.0])).word == "undetermined"
+    assert curves.verdict == "holds"
+    assert dataclasses.replace(curves, guarantee_tight=0.9 * curves.guarantee_tight).verdict == "undetermined"
+    assert nm.curve(MECHANISMS["easgm"], alpha=[0.0, 1.0]).verdict == "undetermined"
 
 
 @pytest.mark.parametrize(
@@ -333,7 +333,7 @@ def test_holds_undetermined_and_no_evidence() -> None:
 def test_feasgm_without_a_step_says_where_there_is_one(size: int, rate: str) -> None:
     still = nm.FEASGM(dataset_size=size, dimension=2, sample_rate=rate, noise_multiplier=1.0)
     assert denominator_step(still) is None
-    text = remark(still)
+    text = standing_still(still)
     assert text is not None
     assert f"At N = {size} FEASGM is SGM" in text
     other = int(text.rstrip(".").split("N = ")[-1])
@@ -342,8 +342,10 @@ def test_feasgm_without_a_step_says_where_there_is_one(size: int, rate: str) -> 
     assert denominator_step(dataclasses.replace(still, dataset_size=other)) is not None
 
 
-def test_feasgm_with_a_step_needs_no_remark() -> None:
-    assert remark(nm.FEASGM(dataset_size=140_199, dimension=2, sample_rate="0.005", noise_multiplier=1.0)) is None
+def test_feasgm_with_a_step_needs_no_standing_still() -> None:
+    assert (
+        standing_still(nm.FEASGM(dataset_size=140_199, dimension=2, sample_rate="0.005", noise_multiplier=1.0)) is None
+    )
 
 
 def test_the_remark_is_printed_and_in_the_json() -> None:

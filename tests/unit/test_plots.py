@@ -14,6 +14,7 @@ import pytest
 import noisymean as nm
 from noisymean.errors import MissingDependency
 from noisymean.report import plots
+from noisymean.words import rate_text, settings_line
 
 pytest.importorskip("matplotlib")
 
@@ -141,8 +142,8 @@ assert 'matplotlib.pyplot' not in sys.modules
     ],
 )
 def test_a_rate_is_shown_exactly_where_that_is_short(rate: Fraction, text: str) -> None:
-    assert plots.rate_text(rate) == text
+    assert rate_text(rate) == text
 
 
 def test_settings_in_one_line() -> None:
-    assert plots.settings_line(EXACT.mechanism, greek=False) == "SGM: q = 1/3, sigma = 1"
+    assert settings_line(EXACT.mechanism, greek=False) == "SGM: q = 1/3, sigma = 1"

@@ -13,16 +13,14 @@ from rich.progress import BarColumn, Progress, TimeRemainingColumn
 from rich.table import Table
 
 from noisymean import __version__
-from noisymean.accountant import Account, Bound, Neighbour, Pair, telling_size
+from noisymean.accountant import Account, Neighbour, Pair, telling_size
 from noisymean.accountant import account as compute
 from noisymean.cli import gate, options, values
-from noisymean.cli.curve import settings
 from noisymean.cli.mechanism import mechanism_of
 from noisymean.cli.output import (
     console,
     emit_json,
     error_console,
-    finite,
     note,
     plot_file,
     said_beside_a_bar,
@@ -35,8 +33,7 @@ from noisymean.grounds import Ground
 from noisymean.integrations.reported import reported
 from noisymean.mechanisms import Adjacency, Mechanism, OpacusLoader
 from noisymean.outward import at_least, at_most
-from noisymean.report import plots, run_plots, told
-from noisymean.run_curves import Growth, growth, run_curves
+from noisymean.report import run_plots, told
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -113,7 +110,7 @@ def command(
         note(f"plot written to {target}")
     if json:
         rests_on = told.grounds(answer, options.adjacency_of(adjacency))
-        emit_json(record(answer, elsewhere, peers, adjacency, which, rests_on))
+        emit_json(record(answer, elsewhere, peers, which, rests_on))
     else:
         _print(answer, elsewhere, peers, options.adjacency_of(adjacency))
     wanted.check([gate.of_account(answer)])
@@ -155,74 +152,39 @@ def _figure(mechanism: Mechanism, steps: int, delta: float) -> Figure:
         console=error_console(),
         transient=True,
     ) as bar:
-        task = bar.add_task("", total=min(_POINTS, steps))
-        grown: Growth = growth(
-            mechanism, steps=steps, delta=delta, points=_POINTS, progress=lambda _: bar.advance(task)
-        )
-    return run_plots.run_figure(mechanism, grown, run_curves(mechanism, plots.ALPHA, steps=steps), delta=delta)
+        task = bar.add_task("", total=min(run_plots.POINTS, steps))
+        return run_plots.account_figure(mechanism, steps, delta, progress=lambda _: bar.advance(task))
 
 
 def record(
     answer: Account,
     elsewhere: tuple[int, Account] | None,
     peers: dict[str, float],
-    adjacency: str = Adjacency.ADD_REMOVE.value,
     asked_pair: Pair | None = None,
     rests_on: Sequence[Ground] = (),
 ) -> dict[str, object]:
-    """The object of `--json`: the contract's keys, then ours."""
-    asked = "delta" if answer.asked_delta else "epsilon"
+    """The object of `--json`: the contract's keys, then what the command adds."""
+    other = None if elsewhere is None else elsewhere[1].to_dict()
     return {
-        "mechanism": answer.mechanism.name,
-        "steps": answer.steps,
-        asked: getattr(answer.claimed, asked),
-        "claimed": {**_answered(answer, answer.claimed), "lower": _value(answer, answer.claimed_lower)},
-        "leakage": {**_answered(answer, answer.leakage), "pair": str(answer.leakage.pair)},
-        "guarantee": _answered(answer, answer.guarantee),
-        "verdict": answer.verdict,
-        "pair": answer.pair.value,
+        **answer.to_dict(),
         "asked_pair": None if asked_pair is None else asked_pair.value,
-        "neighbours": {
-            one.pair.value: {
-                "smaller": one.smaller,
-                "leakage": {**_answered(answer, one.leakage), "pair": str(one.leakage.pair)},
-                "guarantee": _answered(answer, one.guarantee),
-            }
-            for one in answer.neighbours
-        },
-        "notes": list(answer.notes),
         "grounds": [one.plain() for one in rests_on],
         "reported": peers,
         "elsewhere": None
-        if elsewhere is None
+        if elsewhere is None or other is None
         else {
             "dataset_size": elsewhere[0],
-            "claimed": _answered(elsewhere[1], elsewhere[1].claimed),
-            "leakage": {**_answered(elsewhere[1], elsewhere[1].leakage), "pair": str(elsewhere[1].leakage.pair)},
-            "guarantee": _answered(elsewhere[1], elsewhere[1].guarantee),
-            "verdict": elsewhere[1].verdict,
+            **{name: other[name] for name in ("claimed", "leakage", "guarantee", "verdict")},
         },
-        "settings": settings(answer.mechanism),
-        "adjacency": adjacency,
         "version": __version__,
     }
-
-
-def _value(answer: Account, bound: Bound) -> float | None:
-    value = bound.epsilon if answer.asked_delta else bound.delta
-    return None if value is None else finite(value)
-
-
-def _answered(answer: Account, bound: Bound) -> dict[str, float | None]:
-    return {"epsilon" if answer.asked_delta else "delta": _value(answer, bound)}
 
 
 def _print(
     answer: Account, elsewhere: tuple[int, Account] | None, peers: dict[str, float], adjacency: Adjacency
 ) -> None:
     out = console()
-    asked = f"delta = {answer.claimed.delta:g}" if answer.asked_delta else f"epsilon = {answer.claimed.epsilon:g}"
-    say(out, f"{answer.steps:,} rounds of {plots.settings_line(answer.mechanism, greek=False)}, {asked}")
+    say(out, answer.lines().heading)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("")
     table.add_column("epsilon" if answer.asked_delta else "delta", justify="right")
@@ -233,7 +195,7 @@ def _print(
         ("guarantee", answer.guarantee, at_most, told.guaranteed(answer, adjacency)),
     )
     for name, bound, rounded, words in rows:
-        value = _value(answer, bound)
+        value = answer.value(bound)
         table.add_row(name, "none known" if value is None else rounded(value), words)
     for name, value in peers.items():
         table.add_row(name, f"{value:.6g}", "reported by that accountant")
@@ -253,7 +215,7 @@ def _print(
 
 
 def _of_neighbour(answer: Account, one: Neighbour) -> str:
-    leaked, sound = _value(answer, one.leakage), _value(answer, one.guarantee)
+    leaked, sound = answer.value(one.leakage), answer.value(one.guarantee)
     return (
         f"one record {_CHANGES[one.pair]}: leakage {at_least(math.inf if leaked is None else leaked)},"
         f" guarantee {'none known' if sound is None else at_most(sound)}"
@@ -261,7 +223,7 @@ def _of_neighbour(answer: Account, one: Neighbour) -> str:
 
 
 def _leaked_and_claimed(answer: Account) -> tuple[str, str]:
-    leaked, claim = _value(answer, answer.leakage), _value(answer, answer.claimed)
+    leaked, claim = answer.value(answer.leakage), answer.value(answer.claimed)
     return at_least(math.inf if leaked is None else leaked), at_most(math.inf if claim is None else claim)
 
 

@@ -8,8 +8,9 @@ from rich.table import Table
 from noisymean import __version__
 from noisymean.audit import Audit
 from noisymean.audit.estimate import lower_hull
-from noisymean.cli.output import console, finite, listed, say
+from noisymean.cli.output import console, say
 from noisymean.outward import at_least, at_most
+from noisymean.results import finite, listed
 from noisymean.tradeoff import EpsilonDelta, TradeOff
 
 

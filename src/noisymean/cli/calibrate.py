@@ -7,7 +7,6 @@ from typing import Any
 
 from noisymean import __version__
 from noisymean.accountant import Bound
-from noisymean.calibrate import Calibration
 from noisymean.calibrate import calibrate as compute
 from noisymean.cli import options, values
 from noisymean.cli.account import steps_of
@@ -59,7 +58,7 @@ def command(
         **fields,
     )
     if json:
-        emit_json(record(found))
+        emit_json({**found.to_dict(), "version": __version__})
         return
     out = console()
     if found.noise_multiplier is None:
@@ -75,21 +74,3 @@ def command(
 
 def _known(bound: Bound) -> float:
     return math.inf if bound.epsilon is None else bound.epsilon
-
-
-def record(found: Calibration) -> dict[str, object]:
-    """The object of `--json`."""
-    answer = found.account
-    return {
-        "mechanism": answer.mechanism.name,
-        "target_epsilon": found.target_epsilon,
-        "noise_multiplier": found.noise_multiplier,
-        "reachable": found.reachable,
-        "reason": found.reason,
-        "steps": answer.steps,
-        "delta": answer.claimed.delta,
-        "claimed": {"epsilon": answer.claimed.epsilon},
-        "leakage": {"epsilon": answer.leakage.epsilon, "pair": str(answer.leakage.pair)},
-        "guarantee": {"epsilon": answer.guarantee.epsilon},
-        "version": __version__,
-    }

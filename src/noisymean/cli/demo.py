@@ -16,14 +16,14 @@ from rich.table import Table
 
 from noisymean import __version__
 from noisymean.cli import options
-from noisymean.cli.curve import settings
 from noisymean.cli.output import console, emit_json, folder, need_matplotlib, note, say, write_plot
-from noisymean.cli.verdict import Verdict, judge
+from noisymean.curves import Curves
 from noisymean.mechanisms import ASGM, EASGM, FEASGM, SGM, Mechanism
 from noisymean.numerics.logs import Array
-from noisymean.one_round import Curves, claimed, curve, guarantee_tight, leakage
+from noisymean.one_round import claimed, curve, guarantee_tight, leakage
 from noisymean.outward import at_least, at_most
 from noisymean.report import plots
+from noisymean.words import rate_text, settings
 
 ALPHA = 0.1
 FIGURE = "demo.png"
@@ -79,7 +79,6 @@ class Row:
 
     title: str
     curves: Curves
-    verdict: Verdict
     false_negative: Triple
     advantage: Triple
 
@@ -97,7 +96,7 @@ class Row:
             "alpha": ALPHA,
             "false_negative_rate": self.false_negative.record(),
             "advantage": self.advantage.record(),
-            "verdict": self.verdict.word,
+            "verdict": self.curves.verdict,
         }
 
 
@@ -132,7 +131,7 @@ def _measured(title: str, mechanism: Mechanism) -> Row:
     bounds = (claimed(mechanism), guarantee_tight(mechanism).lower, leakage(mechanism).upper)
     false_negative = Triple(*(float(bound(np.array([ALPHA]))[0]) for bound in bounds))
     advantage = Triple(*(_advantage(bound, curves.alpha) for bound in bounds))
-    return Row(title, curves, judge(curves), false_negative, advantage)
+    return Row(title, curves, false_negative, advantage)
 
 
 def _advantage(bound: Callable[[ArrayLike], Array], alpha: Array) -> float:
@@ -148,7 +147,7 @@ def _print(rows: list[Row], figure: Path) -> None:
     for name in ("one round of", "", *_NAMES):
         table.add_column(name, justify="right" if name in _NAMES else "left", no_wrap=True)
     for row in rows:
-        style = "bold" if row.verdict.word == "violated" else None
+        style = "bold" if row.curves.verdict == "violated" else None
         beta, advantage = row.false_negative.shown(low_is_private=False), row.advantage.shown(low_is_private=True)
         table.add_row(f"{row.name}, {row.title}", f"beta({ALPHA:g})", *beta, style=style)
         table.add_row(_numbers(row.curves.mechanism), "advantage", *advantage, style=style, end_section=True)
@@ -165,13 +164,13 @@ def _print(rows: list[Row], figure: Path) -> None:
 def _numbers(mechanism: Mechanism) -> str:
     return (
         f"N={mechanism.dataset_size} n={mechanism.dimension}"
-        f" q={plots.rate_text(mechanism.rate)} sigma={mechanism.noise_multiplier:g}"
+        f" q={rate_text(mechanism.rate)} sigma={mechanism.noise_multiplier:g}"
     )
 
 
 def _finding(rows: list[Row]) -> str:
-    violated = [row for row in rows if row.verdict.word == "violated"]
-    held = ", ".join(row.name for row in rows if row.verdict.word == "holds") or "none"
+    violated = [row for row in rows if row.curves.verdict == "violated"]
+    held = ", ".join(row.name for row in rows if row.curves.verdict == "holds") or "none"
     if not violated:
         return f"No claim is violated; claims that hold: {held}."
     worst = max(violated, key=lambda row: row.advantage.leakage / row.advantage.claimed)

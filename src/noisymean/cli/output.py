@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import math
 import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
 from rich.console import Console
 from rich.progress import TextColumn
 
 from noisymean.cli.wants import refused
 from noisymean.errors import InvalidInput, MissingDependency
-from noisymean.numerics.logs import Array
-from noisymean.outward import Rounding
 from noisymean.report import plots
 from noisymean.schema import SCHEMA
 
@@ -75,21 +71,6 @@ def note(sentence: str) -> None:
 def emit_json(record: Mapping[str, object]) -> None:
     """One JSON object, which no NaN or infinity can enter; it says by which rules its keys are to be read."""
     print(json.dumps({**record, "schema": SCHEMA}, allow_nan=False))
-
-
-def listed(values: Array | None) -> list[float | None] | None:
-    """An array for JSON: null where it is not a number."""
-    return None if values is None else [finite(float(value)) for value in np.asarray(values)]
-
-
-def finite(value: float) -> float | None:
-    """`value`, or null where JSON has no number for it."""
-    return value if math.isfinite(value) else None
-
-
-def shown(value: float, rounded: Rounding = format) -> str:
-    """Six decimals, or four digits where those would be all zero."""
-    return rounded(value, ".3e" if 0.0 < abs(value) < 1e-4 else ".6f")
 
 
 def plot_file(name: str, text: str) -> Path:

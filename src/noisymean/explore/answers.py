@@ -13,9 +13,10 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from noisymean.accountant import Account, account, moving_pair, telling_size
+from noisymean.curves import Curves
 from noisymean.explore.settings import Question
 from noisymean.numerics.logs import Array
-from noisymean.one_round import Curves, curve
+from noisymean.one_round import curve
 from noisymean.run_curves import Growth, RunCurves, run_curves
 
 # False positive rates of the pictures: dense at both ends, where the curves turn.

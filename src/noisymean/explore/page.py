@@ -17,12 +17,12 @@ import flask
 from dash import ClientsideFunction, Input, Output, State
 
 from noisymean.accountant import Account
+from noisymean.curves import Curves
 from noisymean.errors import NoisymeanError
 from noisymean.explore import components
 from noisymean.explore.settings import CONTROLS, Reader, Settings
 from noisymean.explore.workers import Newest, Outcome, Workers
 from noisymean.mechanisms import Adjacency
-from noisymean.one_round import Curves
 from noisymean.report import told
 from noisymean.report.page import figures, words
 from noisymean.run_curves import Growth, RunCurves

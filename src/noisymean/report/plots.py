@@ -12,16 +12,15 @@ import secrets
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
+from noisymean.curves import Curves
 from noisymean.errors import MissingDependency
-from noisymean.mechanisms import Mechanism
 from noisymean.numerics.logs import Array
-from noisymean.one_round import Curves
+from noisymean.words import numbers_line, settings_line
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -74,29 +73,6 @@ TEXT = {
 }
 
 
-def settings_line(mechanism: Mechanism, *, greek: bool = True) -> str:
-    """`EASGM: N = 59,999, n = 26,010, q = 0.005, σ = 10`, without what was not given."""
-    return f"{mechanism.name.upper()}: {_numbers(mechanism, greek=greek)}"
-
-
-def _numbers(mechanism: Mechanism, *, greek: bool = True) -> str:
-    sizes = [
-        f"{symbol} = {value:,}"
-        for symbol, value in (("N", mechanism.dataset_size), ("n", mechanism.dimension))
-        if value is not None
-    ]
-    noise = f"{'σ' if greek else 'sigma'} = {mechanism.noise_multiplier:g}"
-    return ", ".join([*sizes, f"q = {rate_text(mechanism.rate)}", noise])
-
-
-def rate_text(rate: Fraction) -> str:
-    """A short decimal if the rate is one, a short fraction if it is one, else four digits."""
-    decimal = f"{float(rate):.6g}"
-    if Fraction(decimal) == rate:
-        return decimal
-    return str(rate) if len(str(rate)) <= 11 else f"{float(rate):.4g}"
-
-
 def curve_figure(curves: Curves) -> Figure:
     """The curves of one mechanism: as they are, and how far each lies below the claim."""
     matplotlib = load_matplotlib()
@@ -124,7 +100,7 @@ def comparison_figure(panels: Sequence[tuple[str, Curves]]) -> Figure:
         axes = list(figure.subplots(rows, columns, squeeze=False).flat)
         for place, (title, curves) in zip(axes, panels, strict=False):
             _draw_below(place, curves)
-            place.set_title(f"{title}\n{_numbers(curves.mechanism)}", loc="left", fontsize=8.5)
+            place.set_title(f"{title}\n{numbers_line(curves.mechanism)}", loc="left", fontsize=8.5)
         for place in axes[::columns]:
             place.set_ylabel("claimed β − curve's β")
         for place in axes[len(panels) :]:

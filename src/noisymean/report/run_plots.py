@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from noisymean.accountant import Account
 from noisymean.mechanisms import Mechanism
-from noisymean.report.plots import STYLES, TEXT, load_matplotlib, settings_line
-from noisymean.run_curves import Growth, RunCurves
+from noisymean.report.plots import ALPHA, STYLES, TEXT, load_matplotlib
+from noisymean.run_curves import Growth, RunCurves, growth, run_curves
+from noisymean.words import settings_line
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+# Numbers of steps at which epsilon is drawn.
+POINTS = 12
 _LOOKS = {style.name: style for style in STYLES}
+
+
+def account_figure(
+    mechanism: Mechanism, steps: int, delta: float, *, progress: Callable[[Account], None] = lambda _: None
+) -> Figure:
+    """`run_figure` with everything worked out; `progress` is told after each number of steps."""
+    load_matplotlib()
+    grown = growth(mechanism, steps=steps, delta=delta, points=POINTS, progress=progress)
+    return run_figure(mechanism, grown, run_curves(mechanism, ALPHA, steps=steps), delta=delta)
 
 
 def run_figure(mechanism: Mechanism, growth: Growth, curves: RunCurves, *, delta: float) -> Figure:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from noisymean.accountant import Account, Pair
 from noisymean.grounds import About, Ground, Known
 from noisymean.mechanisms import ASGM, EASGM, FEASGM, SGM, Adjacency, Mechanism, OpacusLoader
-from noisymean.report.plots import rate_text
+from noisymean.words import rate_text
 
 NO_UPPER_BOUND = "no upper bound is known for this run"
 _CHANGES = {Pair.LARGER: "added", Pair.SMALLER: "removed"}

@@ -19,9 +19,9 @@ from noisymean.opacus_rate import steps_at_most
 from noisymean.outward import at_least, at_most
 from noisymean.report.page.node import text_of
 from noisymean.report.page.records import AuditRecord
-from noisymean.report.plots import rate_text
 from noisymean.targets.protocol import Structure
 from noisymean.tradeoff import Side
+from noisymean.words import rate_text
 
 # Releases that the lines to be copied draw, fewer where each is looked at under many batch sizes.
 _MOST_DRAWN, _LEAST_DRAWN, _LOOKS = 100_000, 10_000, 20_000_000

@@ -16,8 +16,8 @@ from noisymean.report.page.records import AuditRecord
 from noisymean.report.page.releases import CodeRecord
 from noisymean.report.page.rendering import Block, figure_block, render
 from noisymean.report.page.words import NONE_KNOWN, Verdict
-from noisymean.report.plots import rate_text, settings_line
 from noisymean.run_curves import Growth, RunCurves
+from noisymean.words import rate_text, settings_line
 
 _MEANINGS = {
     "claimed": "promised: what an accountant of the noisy sum reports",
