@@ -96,13 +96,18 @@ class Account(Result):
     guarantee: Bound
     claimed_lower: Bound
     verdict: Word
-    notes: tuple[str, ...]
+    remarks: tuple[str, ...]
     pair: Pair
     neighbours: tuple[Neighbour, ...]
     asked_delta: bool = True
-    # why no guarantee is known, where none is; `notes` say it too
+    # why no guarantee is known, where none is
     unproved: tuple[str, ...] = ()
     adjacency: Adjacency = Adjacency.ADD_REMOVE
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The remarks, then why there is no guarantee."""
+        return (*self.remarks, *(f"no guarantee: {reason}" for reason in self.unproved))
 
     def value(self, bound: Bound) -> float | None:
         """The one of epsilon and delta that was asked for; None where it is not known, or beyond double precision."""
@@ -130,6 +135,7 @@ class Account(Result):
                 for one in self.neighbours
             },
             "notes": list(self.notes),
+            "unproved": list(self.unproved),
             "settings": settings(self.mechanism),
             "adjacency": self.adjacency.value,
         }
@@ -263,7 +269,6 @@ def account(
         range(len(found)), key=lambda i: (found[i].leaked, math.inf if found[i].sound is None else found[i].sound)
     )
     leaked, sound = found[worst].leaked, _worst_of([one.sound for one in found])
-    reasons = dict.fromkeys(one.reason for one in found if one.reason)
     for which, one in zip(pairs.values(), found, strict=True):
         # on each pair by itself: the worse of two may hide it
         check_order(one.leaked, one.sound, f"{steps} rounds of {which}, delta={delta}, epsilon={epsilon}")
@@ -276,7 +281,7 @@ def account(
         guarantee=question.bound(sound),
         claimed_lower=question.bound(claimed[0]),
         verdict=decide(claim, leaked, sound),
-        notes=(*_notes(mechanism, adjacency), *unjudged, *reasons),
+        remarks=(*_notes(mechanism, adjacency), *unjudged),
         pair=list(pairs)[worst],
         neighbours=tuple(
             Neighbour(which, one.dataset_size, question.bound(f.leaked, f.pair), question.bound(f.sound))
@@ -344,7 +349,6 @@ class _Found:
     leaked: float
     pair: Datasets
     sound: float | None
-    reason: str = ""
     unproved: str = ""
     is_the_claim: bool = False
 
@@ -373,12 +377,12 @@ def _on_pair(
         sound = _guarantee(mechanism, steps, question, reverse=False)
         sound = max(sound, _guarantee(mechanism, steps, question, reverse=True, enough=sound))
     except Undefined as reason:
-        return _Found(leaked, pair, None, f"no guarantee: {reason}", str(reason))
+        return _Found(leaked, pair, None, str(reason))
     return _Found(leaked, pair, *_finite(sound))
 
 
-def _finite(sound: float) -> tuple[float | None, str, str]:
-    return (sound, "", "") if math.isfinite(sound) else (None, f"no finite guarantee: {_UNKNOWN}", _UNKNOWN)
+def _finite(sound: float) -> tuple[float | None, str]:
+    return (sound, "") if math.isfinite(sound) else (None, _UNKNOWN)
 
 
 def _question(delta: float | None, epsilon: float | None) -> _Question:

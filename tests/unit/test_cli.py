@@ -23,6 +23,7 @@ from noisymean.cli import demo, faults, mechanism, output, values
 from noisymean.curves import standing_still
 from noisymean.errors import InvalidInput
 from noisymean.mechanisms import denominator_step, nearest_step
+from noisymean.results import finite
 
 SIZES = ("--dataset-size", "4", "--dimension", "20")
 NOISE = ("--noise-multiplier", "2")
@@ -267,7 +268,7 @@ def test_sgm_needs_neither_sizes_nor_ceiling() -> None:
 def test_no_nan_can_enter_json() -> None:
     with pytest.raises(ValueError, match="not JSON compliant"):
         output.emit_json({"value": float("nan")})
-    assert output.finite(float("inf")) is None
+    assert finite(float("inf")) is None
 
 
 @pytest.mark.parametrize("columns", ["80", "40"])

@@ -4,7 +4,6 @@ app        the commands, listed once; to add one, write its module and name it t
 options    the options that commands share, and what each of them wants
 values     text of an option -> number, or a complaint
 mechanism  those numbers -> the mechanism they describe; to add one, name its builder there
-verdict    curves -> violated, holds or undetermined, in a sentence
 gate       findings -> exit codes: --fail-on-violation and --max-epsilon
 output     numbers -> table, JSON or file
 encoding   characters that a terminal cannot show -> ones that it can

@@ -149,7 +149,7 @@ def _judged(found: Finding, answer: Account) -> Judged:
         guarantee=nothing,
         neighbours=tuple(replace(one, guarantee=replace(one.guarantee, epsilon=None)) for one in answer.neighbours),
         verdict="undetermined" if answer.verdict == "holds" else answer.verdict,
-        notes=(*answer.notes, f"no guarantee: {reason}"),
+        unproved=(*answer.unproved, reason),
     )
     return Judged(kept.verdict, reason, kept)
 

@@ -285,7 +285,7 @@ def _run(asked: _Asked, tell: Callable[[], None], stated: AccountRecord | None =
     return Run(
         answer=answer,
         adjacency=adjacency,
-        notes=answer.notes if stated is None else stated.notes,
+        remarks=answer.remarks if stated is None else stated.remarks,
         reported=() if stated is None else stated.reported,
         elsewhere=elsewhere,
         growth=grown,

@@ -280,12 +280,11 @@ def _guaranteed(answer: Account) -> str:
 
 def about(answer: Account) -> html.Div:
     """The pair that proves the leakage, and the notes."""
-    notes = words.other_notes(answer.notes, answer)
     return html.Div(
         [
             html.P([html.B("The pair that proves the leakage: "), html.Span(f"{answer.leakage.pair}.", id="pair")]),
-            html.P("Here u is any fixed direction of length 1, and C the clipping bound.", className="note"),
-            _notes(notes),
+            html.P("C is the clipping bound.", className="note"),
+            _notes(list(answer.remarks)),
         ],
         className="about",
     )

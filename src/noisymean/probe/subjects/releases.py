@@ -87,7 +87,7 @@ class OpacusRelease:
             session = Session(self._setup(run, dimension), [rows])
             return np.array(session.release(Neighbour.SMALLER, run.seed, run.rounds))
         except WorkerFault as fault:
-            raise Raised(str(fault).removeprefix(f"opacus=={self.version}: ")) from None
+            raise Raised(fault.what) from None
 
     def oversized_batch(self, seed: int) -> str | None:
         """What happens to a batch above the declared size in releases that declare one; None if nothing does."""
@@ -98,7 +98,7 @@ class OpacusRelease:
         try:
             Session(setup, [np.eye(13, 12, dtype=np.float32)]).release(Neighbour.SMALLER, seed, 60)
         except WorkerFault as fault:
-            return str(fault).removeprefix(f"opacus=={self.version}: ")
+            return fault.what
         return None
 
     def _setup(self, run: Run, dimension: int) -> Setup:

@@ -39,7 +39,7 @@ class AccountRecord:
     leakage: float | None
     guarantee: float | None
     verdict: str
-    notes: tuple[str, ...]
+    remarks: tuple[str, ...]
     reported: tuple[tuple[str, float], ...]
     version: str
 
@@ -121,6 +121,7 @@ def account_record(node: Node) -> AccountRecord:
             other.refuse("left out: a page describes loaders that keep their last batch, and noise that is given")
     size, dimension = settings["dataset_size"], settings["dimension"]
     pair = node.get("asked_pair")
+    notes, unproved = node["notes"].texts(), node.get("unproved", []).texts()
     return AccountRecord(
         file=node.file,
         mechanism=mechanism,
@@ -138,7 +139,8 @@ def account_record(node: Node) -> AccountRecord:
         leakage=node["leakage"][answered].number_or_none(least=0.0),
         guarantee=node["guarantee"][answered].number_or_none(least=0.0),
         verdict=node["verdict"].one_of(*_VERDICTS),
-        notes=node["notes"].texts(),
+        # why there is no guarantee comes last, and is said beside its number
+        remarks=notes[: max(len(notes) - len(unproved), 0)],
         reported=tuple((name, one.number()) for name, one in node.get("reported", {}).mapping().items()),
         version=node["version"].text(),
     )

@@ -39,7 +39,7 @@ class Run:
 
     answer: Account
     adjacency: Adjacency
-    notes: tuple[str, ...]
+    remarks: tuple[str, ...]
     reported: tuple[tuple[str, float], ...]
     elsewhere: tuple[int, Account] | None
     growth: Growth | None
@@ -115,7 +115,7 @@ def account_section(run: Run, name: str) -> Section:
             "remedy": words.remedy(mechanism, answer.verdict, run.adjacency),
             "remedy_code": printed.remedy_code(mechanism, answer.verdict, run.adjacency),
             "grounds": _grounds(run),
-            "notes": words.other_notes(run.notes, answer),
+            "notes": list(run.remarks),
             "elsewhere": None if run.elsewhere is None else _elsewhere(*run.elsewhere, run.adjacency),
             "settings": _settings(run),
             "command": printed.account_command(answer, run.adjacency, run.asked_pair),

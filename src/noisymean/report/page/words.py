@@ -85,11 +85,6 @@ def why_no_guarantee(answer: Account) -> str | None:
     return "; ".join(answer.unproved) or None
 
 
-def other_notes(notes: tuple[str, ...], answer: Account) -> list[str]:
-    """Those that are not the reasons for a missing guarantee, which are said beside its number."""
-    return [note for note in notes if not note.endswith(answer.unproved)]
-
-
 # --- an account --------------------------------------------------------------------------------------------------------
 
 

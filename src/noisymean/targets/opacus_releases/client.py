@@ -35,6 +35,13 @@ _PATIENCE = 5.0
 class WorkerFault(NoisymeanError):
     """The release raised, or its process ended."""
 
+    def __init__(self, version: str, what: str) -> None:
+        self.version, self.what = version, what
+        super().__init__(version, what)
+
+    def __str__(self) -> str:
+        return f"opacus=={self.version}: {self.what}"
+
 
 @final
 class Worker:
@@ -72,9 +79,9 @@ class Worker:
         finally:
             self.lender.unlink()
         if answer is None:
-            raise WorkerFault(f"opacus=={self.release.version}: its process ended: {self._last_words()}")
+            raise WorkerFault(self.release.version, f"its process ended: {self._last_words()}")
         if "fault" in answer:
-            raise WorkerFault(f"opacus=={self.release.version}: {answer['fault']}")
+            raise WorkerFault(self.release.version, answer["fault"])
         return answer
 
     def _last_words(self) -> str:
