@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import mpmath
 import numpy as np
@@ -24,9 +24,10 @@ from noisymean.many_rounds import (
     sgm_cumulants,
     transparent_rounds,
 )
+from noisymean.numerics.logs import Array
 from noisymean.pld.compose import GridComposition
 from noisymean.rounds import Chain, Loss, Rounds, least_epsilon
-from noisymean.tradeoff import Gaussian, Identity, Side, Subsampled
+from noisymean.tradeoff import Gaussian, Identity, Side, Subsampled, Tails, TradeOff
 
 SIDES = (Side.BELOW, Side.ABOVE)
 
@@ -240,6 +241,18 @@ class TestChain:
         assert exact <= least_epsilon([chain, Rounds(((1, gaussian(5.0)),))], math.log(1e-5)) < 1.1 * exact
 
 
+@dataclass(frozen=True, eq=False)
+class Counted(TradeOff):
+    """G_mu, and how often it was looked at."""
+
+    mu: float
+    looks: list[int] = field(default_factory=lambda: [0])
+
+    def tails(self, t: Array) -> Tails:
+        self.looks[0] += 1
+        return Gaussian(self.mu).tails(t)
+
+
 class TestAtMost:
     """epsilon of G_mu is known: what is said to be a bound is one, and a bound with some room is seen."""
 
@@ -252,14 +265,34 @@ class TestAtMost:
         assert not rounds.at_most(exact * 0.999, math.log(1e-5))
         assert not rounds.at_most(math.inf, math.log(1e-5))
 
+    @pytest.mark.parametrize("mu", [0.1, 1.0, 4.0])
+    @pytest.mark.parametrize("steps", [2, 7, 1000])
+    def test_on_the_grid_a_rough_look_sees_bounds_only(self, mu: float, steps: int) -> None:
+        rounds = Rounds(((steps, Loss(lambda: Gaussian(mu / math.sqrt(steps)), None)),))
+        exact = Gaussian(mu).epsilon(1e-5)
+        assert rounds.at_most(exact * 1.2, math.log(1e-5)) is True
+        assert rounds.at_most(exact * 0.999, math.log(1e-5)) is None
+
+    def test_answers_are_remembered(self) -> None:
+        curve = Counted(0.3)
+        rounds = Rounds(((2, Loss(lambda: curve, None)),))
+        first = rounds.epsilon(1e-5, Side.ABOVE)
+        looks = curve.looks[0]
+        assert rounds.epsilon(1e-5, Side.ABOVE) == first
+        assert curve.looks[0] == looks
+        assert rounds.epsilon(1e-6, Side.ABOVE) > first
+        assert curve.looks[0] > looks
+
     def test_of_a_chain(self) -> None:
         chain = Chain(Rounds(((1, gaussian(0.5)),)), Rounds(((1, gaussian(0.7)),)))
         assert chain.at_most(1.001 * chain.epsilon(1e-5, Side.ABOVE), math.log(1e-5))
         assert not chain.at_most(Gaussian(1.2).epsilon(1e-5), math.log(1e-5))
 
     def test_a_search_may_begin_anywhere(self) -> None:
-        rounds, exact = Rounds(((7, gaussian(0.4)),)), Gaussian(0.4 * math.sqrt(7.0)).epsilon(1e-5)
+        exact = Gaussian(0.4 * math.sqrt(7.0)).epsilon(1e-5)
         for near in (1e-6, 0.5 * exact, exact, 20.0 * exact, 1e6):
+            # others each time: answers are remembered
+            rounds = Rounds(((7, gaussian(0.4)),))
             assert rounds.epsilon(1e-5, Side.BELOW, near=near) <= exact <= rounds.epsilon(1e-5, Side.ABOVE, near=near)
             assert rounds.epsilon(1e-5, Side.BELOW, near=near) == pytest.approx(exact, rel=1e-8)
 
