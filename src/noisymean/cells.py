@@ -60,8 +60,8 @@ class Cells:
         """The pair of measures for one direction, told from P to Q in either: the other direction takes its inverse."""
         p, q = self._rounded(self.p), self._rounded(self.q)
         if backward:
-            return FiniteOutcomes(p.low, q.high)
-        return FiniteOutcomes(p.high, q.low, float(np.sum(q.high - q.low)))
+            return FiniteOutcomes(p.low, q.high, (float(np.sum(p.high - p.low)), 0.0))
+        return FiniteOutcomes(p.high, q.low, (0.0, float(np.sum(q.high - q.low))))
 
 
 def line_masses(edges: Array, means: Array, scales: Array) -> Ends:

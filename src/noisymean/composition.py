@@ -45,6 +45,8 @@ _HOPELESS_PEAK = -1e5
 COMPOSED_ERROR = 1e-10
 # and what the rounding of one round's K adds to it for each round.
 _ERROR_OF_A_ROUND = 1e-15
+# What rounding may move K by at its poles, for each round.
+_OFF_IN_A_ROUND = 1e-14
 
 
 @final
@@ -63,6 +65,16 @@ class Composed(TradeOff):
     @property
     def relative_error(self) -> float:
         return COMPOSED_ERROR + _ERROR_OF_A_ROUND * self.cumulants.rounds
+
+    @property
+    def masses(self) -> tuple[float, float]:
+        p, q = (math.exp(log_mass) for log_mass in self.cumulants.log_masses)
+        return p, q + self.infinite
+
+    @property
+    def short(self) -> tuple[float, float]:
+        p, q = self.cumulants.log_masses
+        return max(-math.expm1(p), 0.0), max(-math.expm1(q) - self.infinite, 0.0)
 
     def _epsilon_guess(self, log_delta: float, *, reverse: bool) -> float:
         """Where delta by saddle-point approximation, e^(K - (theta-1) eps) / (theta (theta-1) sqrt(2 pi V)), is what was asked.
@@ -109,7 +121,11 @@ class Composed(TradeOff):
 def _tails(cumulants: Cumulants, t: Array) -> Array:
     theta = saddle_point(cumulants, t)
     moments = cumulants.moments(theta)
-    at_poles = cumulants.moments(np.array(_POLES)).mean
+    poles = cumulants.moments(np.array(_POLES))
+    if not np.all(np.abs(poles.value - cumulants.log_masses) <= _AGREEMENT + _OFF_IN_A_ROUND * cumulants.rounds):
+        # K itself is off: part of a law has not been seen
+        raise SlowDecay
+    at_poles = poles.mean
     fine = _small_tails(cumulants, t, theta, moments, at_poles, _STEPS[0])
     for step in _STEPS[1:]:
         coarse, fine = fine, _small_tails(cumulants, t, theta, moments, at_poles, step)

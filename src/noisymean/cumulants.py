@@ -205,7 +205,9 @@ class LineCumulants(Cumulants):
 
     @property
     def echo(self) -> float:
-        return max(1.0, _ECHO * (self.spread + self.base_spread))
+        # under Q the parabola leaves the line s = (1 + bend)^(-1/2) times as wide, and the parts as much further apart
+        wider = max(1.0, (1.0 + self.bend) ** -0.5) if self.bend > -1.0 else math.inf
+        return max(1.0, _ECHO * (self.spread + self.base_spread) * wider)
 
     def _nodes(self, theta: Array, tau_most: float) -> Outcomes:
         # tilts and steps are rounded outward to powers of two, so that neighbouring calls share their nodes
@@ -262,9 +264,11 @@ class LineCumulants(Cumulants):
     def _window(self, theta: float) -> tuple[float, float]:
         """Where p e^(theta l) is within e^-40 of its largest value.
 
-        A tilt moves mass by up to |theta| slope, possibly into a second bump there, so that far is always looked at.
+        With S = 1 + bend theta a tilt leaves deviations of S^(-1/2) and moves mass by up to |theta| slope / S, possibly into a
+        second bump there, so that far is always looked at.
         """
-        reach = 12.0 + 1.2 * abs(theta) * (self.spread + self.base_spread) / self.width
+        stiff = min(1.0, 1.0 + self.bend * theta)
+        reach = 12.0 / math.sqrt(stiff) + 1.2 * abs(theta) * (self.spread + self.base_spread) / (stiff * self.width)
         while True:
             x = self.centre + self.width * np.linspace(-reach, reach, 1 + 2 * int(min(4.0 * reach, _MOST_SCOUTS)))
             exponent = np.atleast_2d(self.log_density(x) + theta * self.loss(x)).max(axis=0)

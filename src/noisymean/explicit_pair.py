@@ -20,7 +20,6 @@ from functools import cached_property, lru_cache
 from typing import final
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.interpolate import CubicSpline
 from scipy.special import gammaln, ndtr, ndtri, ndtri_exp
 
@@ -311,8 +310,8 @@ class LossOnLine(TradeOff):
     """Loss l1 with finitely many values, plus the independent loss of `across`: tails are a weighted sum of shifted tails.
 
     `left_out` is mass that l1 does not account for, under P or Q: it is added to both errors of every test, whatever e^t makes
-    of it. `missing` is what Q is short of where P has been rounded up and Q down (module `cells`): it counts as an error under Q
-    only. `rule_error` is that of a trapezoidal rule over nodes, as a share of min(1, e^t).
+    of it. `short` is what P or Q lacks where cells were rounded (module `cells`). `rule_error` is that of a trapezoidal rule over
+    nodes, as a share of min(1, e^t).
     """
 
     losses: Array
@@ -321,7 +320,7 @@ class LossOnLine(TradeOff):
     across: TabulatedPair
     left_out: float = 0.0
     rule_error: float = 0.0
-    missing: float = 0.0
+    short: tuple[float, float] = (0.0, 0.0)
 
     @property
     def slack(self) -> float:
@@ -340,9 +339,6 @@ class LossOnLine(TradeOff):
     def masses(self) -> tuple[float, float]:
         return math.fsum(self.p) + self.left_out, math.fsum(self.q) + self.left_out
 
-    def upper(self, alpha: ArrayLike) -> Array:
-        return np.minimum(super().upper(alpha) + self.missing, 1.0 - np.asarray(alpha, dtype=np.float64))
-
     def tails(self, t: Array) -> Tails:
         t = np.asarray(t, dtype=np.float64)
         flat = t.ravel()
@@ -360,19 +356,21 @@ class LossOnLine(TradeOff):
         return Tails(*logs.reshape((4, *t.shape)))
 
     def _keep_what_underflows(self, t: Array, logs: Array) -> None:
-        """P[l > t] for large t and Q[l <= t] for large -t: too small for a double, while e^t and e^-t times them are not.
+        """P[l > t] and Q[l <= t] where they are too small for a double: taken as zero they would make delta too large.
 
-        With l = l_i on the line and u = t - l_i across it, e^t P[l > t] = sum_i q_i e^u P[across > u]: no factor exceeds 1,
-        and what lies outside of the nodes is at most their Q. Taken as zero they would make delta too large.
+        That is so for large t and -t, and in many dimensions wherever the losses under P and Q are far apart. With l = l_i on the
+        line and u = t - l_i across it, e^t P[l > t] = sum_i q_i e^u P[across > u]: no factor exceeds 1, and what lies outside of
+        the nodes is at most their Q.
         """
         chunk = max(1, _WORK // self.losses.size)
         for small, weights, sign in ((0, self.q, 1.0), (3, self.p, -1.0)):
-            far = np.flatnonzero((sign * t > _HIGH) & (np.abs(t) < _FARTHEST))
+            far = np.flatnonzero(((sign * t > _HIGH) | (logs[small] < -_HIGH)) & (np.abs(t) < _FARTHEST))
             for start in range(0, far.size, chunk):
                 part = far[start : start + chunk]
-                grown = self.across.grown_tail(t[None, part] - self.losses[:, None], sign)
+                grown = self.across.log_grown_tail(t[None, part] - self.losses[:, None], sign)
                 with np.errstate(divide="ignore"):
-                    logs[small, part] = np.log(weights @ grown) - sign * t[part] + _ULPS * np.abs(t[part])
+                    total = np.logaddexp.reduce(np.log(weights)[:, None] + grown, axis=0)
+                logs[small, part] = total - sign * t[part] + _ULPS * np.abs(t[part])
 
 
 @final
@@ -426,7 +424,7 @@ class TabulatedPair(TradeOff):
 
     @cached_property
     def _table(self) -> tuple[Array, CubicSpline]:
-        """The two ends, and between them the normal quantiles of P[l <= t] and Q[l <= t]."""
+        """The two ends, and between them the normal quantiles of P[l > t] and Q[l > t]."""
         x, _, tails = self._nodes
         quantiles = [
             np.where(above < below, ndtri_exp(above), -ndtri_exp(below))
@@ -464,13 +462,14 @@ class TabulatedPair(TradeOff):
         above, below = np.where(quantiles < 0.0, small, large), np.where(quantiles < 0.0, large, small)
         return above[..., 0], below[..., 0], above[..., 1], below[..., 1]
 
-    def grown_tail(self, t: Array, sign: float) -> Array:
-        """e^t P[l > t] for sign 1, e^-t Q[l <= t] for -1: never too small to be told beside Q[l > t] and P[l <= t]."""
+    def log_grown_tail(self, t: Array, sign: float) -> Array:
+        """log of e^t P[l > t] for sign 1, of e^-t Q[l <= t] for -1: beside Q[l > t] and P[l <= t], whatever their size."""
         _, p_below, q_above, _ = self.probabilities(t)
         large, ratio = (q_above, self._ratios[0]) if sign > 0.0 else (p_below, self._ratios[1])
         # beyond the table one of the two is below e^-90, and neither tail exceeds 1
         inside = np.clip(self._coordinate(t), ratio.x[0], ratio.x[-1])
-        return np.asarray(large * np.exp(np.minimum(ratio(inside), np.minimum(sign * t, 0.0))))
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(large) + np.minimum(ratio(inside), np.minimum(sign * t, 0.0)))
 
     def tails(self, t: Array) -> Tails:
         with np.errstate(divide="ignore"):
@@ -523,7 +522,7 @@ def loss_in_cells(line: FiniteOutcomes, across: TabulatedPair) -> LossOnLine:
     """The attacker is told the cell of x1, and rho. A cell that one of the measures does not have adds nothing to delta."""
     seen = (line.p > 0.0) & (line.q > 0.0)
     p, q = line.p[seen], line.q[seen]
-    return LossOnLine(np.log(q) - np.log(p), p, q, across, missing=line.missing)
+    return LossOnLine(np.log(q) - np.log(p), p, q, across, short=line.short)
 
 
 def _smooth_step(p: LineMixture, q: LineMixture, low: float, high: float, spread: float) -> float:

@@ -128,7 +128,8 @@ def _traced(rounds: Rounds, alpha: Array, points: int, *, chord: bool) -> Array:
         # what the tails may be off by, charged as for one round (docs/numerics.md, "Margins")
         margin = curve.relative_error * (points_beta + slope * points_alpha) + curve.slack * np.minimum(slope, 1.0)
     if chord:
-        x, y = np.concatenate([[1.0], points_alpha, [0.0]]), np.concatenate([[0.0], points_beta + 2.0 * margin, [1.0]])
+        points_beta = points_beta + 2.0 * margin + curve.short[1]
+        x, y = np.concatenate([[1.0], points_alpha, [0.0]]), np.concatenate([[0.0], points_beta, [1.0]])
         return np.asarray(np.clip(np.interp(alpha, x[::-1], y[::-1]), 0.0, 1.0 - alpha))
     with np.errstate(over="ignore"):
         lines = (points_beta - margin)[:, None] + slope[:, None] * (points_alpha[:, None] - alpha)

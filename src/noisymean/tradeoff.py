@@ -84,6 +84,11 @@ class TradeOff(ABC):
         return 1.0, 1.0
 
     @property
+    def short(self) -> tuple[float, float]:
+        """What P and Q are short of where they are lower bounds of laws: an error that no test of ours has counted."""
+        return 0.0, 0.0
+
+    @property
     def terms(self) -> int:
         """How many closed forms a tail is the sum of: what evaluating it costs."""
         return 1
@@ -123,7 +128,7 @@ class TradeOff(ABC):
                 t = np.minimum(second, _LARGEST_EXPONENT)
                 margin = self.relative_error * (b_less + np.exp(t) * a_less) + self.slack * np.exp(np.minimum(t, 0.0))
             value[inner] = share * b_more + (1.0 - share) * b_less + 2.0 * margin
-        return np.clip(value, 0.0, 1.0 - alpha)
+        return np.clip(value + self.short[1], 0.0, 1.0 - alpha)
 
     @final
     def _log_odds(self, t: Array) -> Array:
@@ -310,6 +315,11 @@ class Inverse(TradeOff):
         return q, p
 
     @property
+    def short(self) -> tuple[float, float]:
+        p, q = self.forward.short
+        return q, p
+
+    @property
     def terms(self) -> int:
         return self.forward.terms
 
@@ -417,12 +427,12 @@ class EpsilonDelta(TradeOff):
 class FiniteOutcomes(TradeOff):
     """T(P, Q) for finitely many outcomes of measure p[i] and q[i].
 
-    P and Q need not be laws: the bounds of `cells` round P up and Q down, and `missing` is what Q is then short of.
+    P and Q need not be laws: the bounds of `cells` round one up and the other down, which is then short of something.
     """
 
     p: Array
     q: Array
-    missing: float = 0.0
+    short: tuple[float, float] = (0.0, 0.0)
 
     @property
     def relative_error(self) -> float:
@@ -459,7 +469,7 @@ class FiniteOutcomes(TradeOff):
         alpha = _checked(alpha)
         first, second = self._polygon
         error = 1.0 + self.relative_error
-        value = np.interp(alpha, first * error, second * error + self.missing)
+        value = np.interp(alpha, first * error, second * error + self.short[1])
         return np.clip(value, 0.0, 1.0 - alpha)
 
     def tails(self, t: Array) -> Tails:

@@ -208,9 +208,12 @@ def test_grown_tails_are_as_good_as_charged(dof: int, records: int) -> None:
         centre, reach = float(exact.inverse().epsilon(0.5) if sign < 0.0 else exact.epsilon(0.5)), math.sqrt(dof)
         t = sign * np.linspace(max(centre - 5.0 * reach, 0.0), centre + 5.0 * reach, 301)
         tails = exact.tails(t)
-        found, wanted = table.grown_tail(t, sign), np.exp(np.minimum(sign * t + tails[small], 0.0))
+        found, wanted = table.log_grown_tail(t, sign), np.minimum(sign * t + tails[small], 0.0)
         charged = table.relative_error + 4e-15 * np.abs(t)
-        assert np.all(np.abs(found - wanted) <= charged * np.exp(tails[large]) + 1e-30)
+        seen = tails[large] > -80.0
+        assert seen.sum() > 20
+        # not only beside the larger tail: losses of cells are ratios
+        assert np.all(np.abs(found - wanted)[seen] <= charged[seen])
 
 
 @pytest.mark.parametrize(

@@ -128,7 +128,10 @@ class GridComposition:
     def at_most(self, epsilon: float, log_delta: float) -> bool:
         """Whether a rough look proves epsilon(delta) <= epsilon: a small part of the work of finding it."""
         losses = _atoms(self._coarse(log_delta), Side.ABOVE)
-        return _chernoff_epsilon(losses, log_delta) <= epsilon or _planned(losses, epsilon, log_delta)[1] <= log_delta
+        most = _chernoff_epsilon(losses, log_delta)
+        if math.isinf(most):
+            return False
+        return most <= epsilon or _planned(losses, epsilon, log_delta)[1] <= log_delta
 
     def log_delta(self, epsilon: float, side: Side) -> float:
         """log delta(epsilon) of the composition on the stated side."""

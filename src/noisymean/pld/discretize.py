@@ -31,6 +31,8 @@ from noisymean.tradeoff import Inverse, Side, Subsampled, Tails, TradeOff
 _ROUNDING = 5e-16
 # The two tails of delta meet at one of the edges, at the latest where e^t >= 3: further right there would be no digits left.
 MEETING = (0.0, 1.5)
+# Beyond every finite loss.
+_BEYOND = 1e300
 # What an exponential may lose where it is too small to be written down.
 _LEAST = 1e-300
 
@@ -91,7 +93,9 @@ def from_tails(curve: TradeOff, edges: Array, tails: Tails, side: Side) -> Atoms
     rounding = curve.relative_error + _ROUNDING * (8 + edges.size)
     if side is Side.ABOVE:
         return _chords(edges, tails, rounding, curve.slack)
-    return _tests(edges, tails, rounding, curve.slack, curve.masses)
+    # a tail of P that is too small to be told is not zero: at infinity is what Q has beyond every loss
+    beyond = float(curve.tails(np.array([_BEYOND])).q_above[0])
+    return _tests(edges, tails, rounding, curve.slack, curve.masses, beyond)
 
 
 def _unmixed(edges: Array, rate: float) -> Array:
@@ -175,7 +179,9 @@ def _bends(t: Array, delta: Array, excess: Array, meet: int) -> Array:
     return np.asarray(mass)
 
 
-def _tests(edges: Array, tails: Tails, rounding: float, slack: float, masses: tuple[float, float]) -> Atoms:
+def _tests(
+    edges: Array, tails: Tails, rounding: float, slack: float, masses: tuple[float, float], beyond: float
+) -> Atoms:
     less, more = math.log1p(-rounding), math.log1p(rounding)
     q_above, p_above = tails.q_above + less, tails.p_above + more
     q_below, p_below = tails.q_below + more, tails.p_below + less
@@ -184,8 +190,8 @@ def _tests(edges: Array, tails: Tails, rounding: float, slack: float, masses: tu
     # never to reject, and always; logarithms, for P may be e^-1000 where Q lives
     p = np.concatenate([[-np.inf], p_below[:first], p_above[first:], [-np.inf]])
     q = np.concatenate([[-np.inf], q_below[:first], q_above[first:], [-np.inf]])
-    # what P has nothing of beyond the last edge is at infinity, the rest beyond it is left out: Q's mass at no loss leaks less
-    infinite = math.exp(q_above[-1]) if np.isneginf(tails.p_above[-1]) and first < edges.size else 0.0
+    # what P has nothing of is at infinity, the rest beyond the last edge is left out: Q's mass at no loss leaks less
+    infinite = math.exp(beyond + less) if np.isneginf(tails.p_above[-1]) and first < edges.size else 0.0
     first += 1
     while True:
         p_cells, q_cells = (_log_cells(*it, first)[:-1] for it in zip((p, q), masses, strict=True))
