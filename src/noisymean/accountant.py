@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from enum import Enum
 from importlib import import_module
 from typing import TYPE_CHECKING, assert_never, final
@@ -34,7 +34,7 @@ from noisymean.mechanisms import (
     with_public_size,
 )
 from noisymean.outward import at_least, at_most
-from noisymean.pairs import ALL_ZERO, Datasets
+from noisymean.pairs import ALL_ZERO, ZEROED_OUT, Datasets
 from noisymean.results import Lines, Result, finite
 from noisymean.rounds import Chain, DeltaCurve, Rounds, least_epsilon
 from noisymean.tradeoff import Side
@@ -67,6 +67,9 @@ class Pair(Enum):
 
     SMALLER = "smaller"
     LARGER = "larger"
+
+
+_CHANGES = {Pair.LARGER: "added", Pair.SMALLER: "removed"}
 
 
 @final
@@ -105,6 +108,31 @@ class Account(Result):
     adjacency: Adjacency = Adjacency.ADD_REMOVE
 
     @property
+    def change(self) -> str:
+        """What one record may do in this answer."""
+        match self.adjacency:
+            case Adjacency.ADD_REMOVE if isinstance(self.mechanism, SGM):
+                # the noisy sum is the same pair either way
+                return "added or removed"
+            case Adjacency.ADD_REMOVE:
+                return " or ".join(sorted(_CHANGES[one.pair] for one in self.neighbours))
+            case Adjacency.ZERO_OUT:
+                return "zeroed out"
+            case Adjacency.REPLACE_ONE:
+                return "replaced"
+
+    @property
+    def condition(self) -> str:
+        """What no option says and every number needs."""
+        return f"for batches drawn by Poisson sampling and one record {self.change}"
+
+    @property
+    def heading(self) -> str:
+        """What was asked, in a line."""
+        asked = f"delta = {self.claimed.delta:g}" if self.asked_delta else f"epsilon = {self.claimed.epsilon:g}"
+        return f"{self.steps:,} rounds of {settings_line(self.mechanism, greek=False)}, {asked}"
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """The remarks, then why there is no guarantee."""
         return (*self.remarks, *(f"no guarantee: {reason}" for reason in self.unproved))
@@ -141,7 +169,7 @@ class Account(Result):
         }
 
     def _plain(self, bound: Bound) -> dict[str, object]:
-        pair = {} if bound.pair is None else {"pair": str(bound.pair)}
+        pair = {} if bound.pair is None else {"pair": str(bound.pair), "gradients": asdict(bound.pair)}
         return {"epsilon" if self.asked_delta else "delta": self.value(bound), **pair}
 
     def columns(self) -> Mapping[str, Sequence[object]]:
@@ -156,23 +184,20 @@ class Account(Result):
 
     def lines(self) -> Lines:
         """The three numbers, the verdict and the pair that leaks."""
-        asked = f"delta = {self.claimed.delta:g}" if self.asked_delta else f"epsilon = {self.claimed.epsilon:g}"
         bounds = zip(_THREE, (self.claimed, self.leakage, self.guarantee), (at_most, at_least, at_most), strict=True)
         rows = [
             (name, "none known" if (value := self.value(bound)) is None else rounded(value))
             for name, bound, rounded in bounds
         ]
         return Lines(
-            f"{self.steps:,} rounds of {settings_line(self.mechanism, greek=False)}, {asked}",
+            self.heading,
             ("", "epsilon" if self.asked_delta else "delta"),
             rows,
             [
-                "The claim holds, for batches drawn by Poisson sampling."
-                if self.verdict == "holds"
-                else f"The claim is {self.verdict}."
-            ]
-            + [f"The leakage is on this pair: {self.leakage.pair}."]
-            + [f"No guarantee: {reason}." for reason in self.unproved],
+                f"The claim holds, {self.condition}." if self.verdict == "holds" else f"The claim is {self.verdict}.",
+                f"The leakage is on this pair: {self.leakage.pair}.",
+                *(f"- {note}." for note in self.notes),
+            ],
         )
 
     def plot(self) -> Figure:
@@ -181,8 +206,17 @@ class Account(Result):
             raise Undefined("epsilon", self.claimed.epsilon, "left out for a plot", "which is at a fixed delta")
         # matplotlib is loaded by whoever asks for a figure
         plots = import_module("noisymean.report.run_plots")
-        figure: Figure = plots.account_figure(self.on_pair, self.steps, self.claimed.delta)
+        figure: Figure = plots.account_figure(self.drawn, self.steps, self.claimed.delta)
         return figure
+
+    @property
+    def drawn(self) -> Mechanism:
+        """The mechanism whose curves belong to this answer."""
+        if self.adjacency is Adjacency.REPLACE_ONE:
+            raise Undefined(
+                "adjacency", "replace-one", "add-remove or zero-out for a plot", "its curves are not computed"
+            )
+        return with_public_size(self.on_pair, self.adjacency)
 
     @property
     def on_pair(self) -> Mechanism:
@@ -371,7 +405,8 @@ def _on_pair(
         # all-zero D against the same with one C*u attains the curve of the noisy sum: one number, three names
         same = ToldRate(new_record_rate(mechanism)) == told
         low, high = claimed if same else question.interval(noisy_sum_rounds(mechanism, steps))
-        return _Found(low, ALL_ZERO, *_finite(high), is_the_claim=same)
+        pair: Datasets = ZEROED_OUT if adjacency is Adjacency.ZERO_OUT else ALL_ZERO
+        return _Found(low, pair, *_finite(high), is_the_claim=same)
     leaked, pair = _leakage(mechanism, steps, question)
     try:
         sound = _guarantee(mechanism, steps, question, reverse=False)

@@ -56,7 +56,7 @@ class Calibration(Result):
             "steps": account.steps,
             "delta": account.claimed.delta,
             "claimed": {"epsilon": account.claimed.epsilon},
-            "leakage": {"epsilon": account.leakage.epsilon, "pair": str(account.leakage.pair)},
+            "leakage": account.to_dict()["leakage"],
             "guarantee": {"epsilon": account.guarantee.epsilon},
         }
 

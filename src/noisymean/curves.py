@@ -136,6 +136,11 @@ class Curves(Result):
         return f"The claim is undetermined: no pair we know violates it and no guarantee we know proves it {where}."
 
     @property
+    def heading(self) -> str:
+        """What was asked, in a line."""
+        return f"One round of {settings_line(self.mechanism, greek=False)}"
+
+    @property
     def notes(self) -> list[str]:
         """What a reader of the numbers must know besides."""
         unknown = f"No guarantee is known here: {self.unknown}." if self.unknown else None
@@ -189,8 +194,7 @@ class Curves(Result):
     def lines(self) -> Lines:
         """At most a dozen alpha, the verdict and the notes."""
         few = np.arange(self.alpha.size) if self.alpha.size <= len(_REPRESENTATIVE) else self.representative()
-        heading = f"One round of {settings_line(self.mechanism, greek=False)}"
-        return Lines(heading, COLUMNS, self.rows(few), [self.sentence, *self.notes])
+        return Lines(self.heading, COLUMNS, self.rows(few), [self.sentence, *self.notes])
 
     def plot(self) -> Figure:
         """The curves as they are, and how far each lies below the claim."""

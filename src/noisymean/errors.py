@@ -11,6 +11,8 @@ Contradiction is no complaint about the input: two of our own numbers cannot bot
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -32,8 +34,18 @@ class InvalidInput(NoisymeanError, ValueError):
         self.name, self.value, self.allowed, self.remedy = name, _shown(value), allowed, remedy
         super().__init__(name, self.value, allowed, remedy)
 
+    def __reduce__(self) -> tuple[Callable[..., InvalidInput], tuple[object, ...]]:
+        # by its fields: what a subclass was made of need not cross from one process to another
+        return _again, (type(self), self.args, vars(self))
+
     def __str__(self) -> str:
         return f"{self.name}={self.value}: must be {self.allowed}{'; ' + self.remedy if self.remedy else ''}"
+
+
+def _again(kind: type[InvalidInput], args: tuple[object, ...], fields: dict[str, object]) -> InvalidInput:
+    fault = kind.__new__(kind, *args)
+    vars(fault).update(fields)
+    return fault
 
 
 class Undefined(InvalidInput):

@@ -35,6 +35,8 @@ class Replaced:
     after: float
 
     def __str__(self) -> str:
+        if self.before == 0.0:
+            return f"all gradients are zero but one, which is zero in D and has {_length(self.after)} in D'"
         times = self.after / self.before
         beside = "its opposite" if times == -1.0 else f"{times:g} times it"
         return f"all gradients are zero but one, of {_length(self.before)} in D and {beside} in D'"
@@ -44,6 +46,8 @@ Datasets: TypeAlias = Added | Replaced
 
 # The pair that every mechanism has; the noisy sum attains its own curve on it.
 ALL_ZERO = Added(0.0, 1.0)
+# The same between neighbours of one size.
+ZEROED_OUT = Replaced(0.0, 1.0)
 
 
 def _length(multiple: float) -> str:

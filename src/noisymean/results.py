@@ -88,7 +88,7 @@ class Result(ABC):
 
 
 def _is_number(rows: Sequence[Sequence[str]], column: int) -> bool:
-    return all(row[column][:1] in "0123456789.-" for row in rows)
+    return all(row[column][:1].isdigit() or row[column] in ("-", "none known") for row in rows)
 
 
 def listed(values: Array | None) -> list[float | None] | None:

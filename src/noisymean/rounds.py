@@ -31,7 +31,7 @@ class DeltaCurve(Protocol):
 
     def epsilon_of_log(self, log_delta: float, side: Side, *, near: float | None = None) -> float: ...
 
-    def at_most(self, epsilon: float, log_delta: float) -> bool | None: ...
+    def at_most(self, epsilon: float, log_delta: float, *, rough: bool = True) -> bool | None: ...
 
     def log_delta(self, epsilon: float, side: Side) -> float: ...
 
@@ -82,14 +82,16 @@ class Rounds:
         """Links of several chains, and both directions of a guarantee, ask the same again."""
         return {}
 
-    def at_most(self, epsilon: float, log_delta: float) -> bool | None:
-        """Whether one evaluation proves epsilon(delta) <= epsilon; None where it takes more than that to know."""
+    def at_most(self, epsilon: float, log_delta: float, *, rough: bool = True) -> bool | None:
+        """Whether one evaluation proves epsilon(delta) <= epsilon; None where it takes more than that to know.
+
+        A `rough` look at the grid may see that it is so, never that it is not.
+        """
         if not 0.0 < epsilon < math.inf:
             return False
         return self._first_that_works(
             lambda engine: float(engine.log_delta(epsilon, Side.ABOVE)) <= log_delta,
-            # a rough look at the grid may miss it
-            lambda grid: grid.at_most(epsilon, log_delta) or None,
+            lambda grid: (rough and grid.at_most(epsilon, log_delta)) or None,
             # an epsilon far from the one that is asked for says little about the next question
             remember=False,
         )
@@ -216,13 +218,14 @@ class Chain:
         """The lesser of another bound on epsilon and this one, which is only worked out where it is better."""
         for second, rest in self._splits(log_delta, best):
             # one evaluation tells whether a search will find something better, where it is that simple
-            if math.isinf(best) or self.first.at_most(best - second, rest) is not False:
+            if math.isinf(best) or self.first.at_most(best - second, rest, rough=False) is not False:
                 best = min(best, second + self.first.epsilon_of_log(rest, Side.ABOVE))
         return best
 
-    def at_most(self, epsilon: float, log_delta: float) -> bool | None:
+    def at_most(self, epsilon: float, log_delta: float, *, rough: bool = True) -> bool | None:
         """Whether epsilon(delta) <= epsilon is seen at once at one of the splits."""
-        seen = any(self.first.at_most(epsilon - second, rest) for second, rest in self._splits(log_delta, epsilon))
+        splits = self._splits(log_delta, epsilon)
+        seen = any(self.first.at_most(epsilon - second, rest, rough=rough) for second, rest in splits)
         return True if seen else None
 
     def _splits(self, log_delta: float, most: float) -> Iterator[tuple[float, float]]:

@@ -36,6 +36,13 @@ def test_parts_are_fields() -> None:
     assert (fault.name, fault.value, fault.allowed, fault.remedy) == ("alpha", "'two'", "<= 1", "divide by 100")
 
 
+class Particular(InvalidInput):
+    """Made of something else than its fields."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__("number", number, "another")
+
+
 class Stubborn:
     """A value that does not leave its process."""
 
@@ -52,6 +59,7 @@ class Stubborn:
         InvalidInput("alpha", "two", "<= 1", "divide by 100"),
         Undefined("steps", Stubborn(), "few"),
         Unproved("the rate moves"),
+        Particular(3),
         MissingDependency("matplotlib", "plots"),
     ],
 )

@@ -38,7 +38,6 @@ from noisymean.report import run_plots, told
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_POINTS = 12
 _CHANGES = {Pair.LARGER: "added", Pair.SMALLER: "removed"}
 
 
@@ -106,10 +105,10 @@ def command(
     peers = reported(what, steps=count, delta=at) if others and at is not None else {}
     elsewhere = elsewhere_of(what, answer, count, options.adjacency_of(adjacency))
     if target is not None and at is not None:
-        write_plot("plot", _figure(answer.on_pair, count, at), target)
+        write_plot("plot", _figure(answer.drawn, count, at), target)
         note(f"plot written to {target}")
     if json:
-        rests_on = told.grounds(answer, options.adjacency_of(adjacency))
+        rests_on = told.grounds(answer)
         emit_json(record(answer, elsewhere, peers, which, rests_on))
     else:
         _print(answer, elsewhere, peers, options.adjacency_of(adjacency))
@@ -184,7 +183,7 @@ def _print(
     answer: Account, elsewhere: tuple[int, Account] | None, peers: dict[str, float], adjacency: Adjacency
 ) -> None:
     out = console()
-    say(out, answer.lines().heading)
+    say(out, answer.heading)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("")
     table.add_column("epsilon" if answer.asked_delta else "delta", justify="right")
@@ -192,7 +191,7 @@ def _print(
     rows = (
         ("claimed", answer.claimed, at_most, "what an accountant of the noisy sum reports"),
         ("leakage", answer.leakage, at_least, "certainly lost: an explicit pair of datasets proves it"),
-        ("guarantee", answer.guarantee, at_most, told.guaranteed(answer, adjacency)),
+        ("guarantee", answer.guarantee, at_most, told.guaranteed(answer)),
     )
     for name, bound, rounded, words in rows:
         value = answer.value(bound)
@@ -208,10 +207,8 @@ def _print(
     if elsewhere is not None:
         size, other = elsewhere
         leaked, claim = _leaked_and_claimed(other)
-        say(
-            out, f"- at N = {size} instead, the leakage is {leaked} (claimed {claim}): {told.spoken(other, adjacency)}."
-        )
-    say(out, f"- {told.short(told.grounds(answer, adjacency))}.")
+        say(out, f"- at N = {size} instead, the leakage is {leaked} (claimed {claim}): {told.spoken(other)}.")
+    say(out, f"- {told.short(told.grounds(answer))}.")
 
 
 def _of_neighbour(answer: Account, one: Neighbour) -> str:
@@ -242,6 +239,6 @@ def _sentence(answer: Account, adjacency: Adjacency) -> str:
                 f"on this pair: {answer.leakage.pair}.{_remedy(adjacency)}"
             )
         case "holds":
-            return f"The claim holds, {told.condition(answer, adjacency)}: the guarantee is no larger."
+            return f"The claim holds, {answer.condition}: the guarantee is no larger."
         case "undetermined":
             return "The claim is undetermined: no pair we know violates it, no proof we know supports it."

@@ -71,7 +71,7 @@ def _computed(mechanism: Mechanism, alpha: str | None, points: str | None) -> Cu
 
 def _print(curves: Curves, *, every_row: bool) -> None:
     out = console()
-    say(out, curves.lines().heading)
+    say(out, curves.heading)
     out.print(_table(curves, np.arange(curves.alpha.size) if every_row else curves.representative()))
     for sentence in (curves.sentence, *curves.notes):
         say(out, sentence)

@@ -24,14 +24,13 @@ from noisymean.cli.pages import page_file, write_page
 from noisymean.cli.wants import Missing, Wanted, missing_line, option
 from noisymean.errors import InvalidInput, NoisymeanError
 from noisymean.mechanisms import Adjacency, Mechanism, with_public_size
-from noisymean.report import page, plots
+from noisymean.report import page, plots, run_plots
 from noisymean.report.page import sections, words
 from noisymean.report.page.node import MOST_BYTES, BadRecord, parsed, text_of
 from noisymean.report.page.records import AccountRecord, AuditRecord, Record, record_of
 from noisymean.report.page.sections import Run, Section
 from noisymean.run_curves import growth, run_curves
 
-_POINTS = 12
 _STANDARD_INPUT = "-"
 _TITLE = "Privacy report"
 # Numbers of a file and the same computed again: they may differ by rounding on another machine, and by nothing else.
@@ -281,11 +280,13 @@ def _run(asked: _Asked, tell: Callable[[], None], stated: AccountRecord | None =
             curves = run_curves(with_public_size(answer.on_pair, adjacency), plots.ALPHA, steps=steps)
         if asked.delta is not None:
             with contextlib.suppress(ArithmeticError, ValueError):
-                grown = growth(effective, steps=steps, delta=asked.delta, points=_POINTS, progress=lambda _: tell())
+                grown = growth(
+                    effective, steps=steps, delta=asked.delta, points=run_plots.POINTS, progress=lambda _: tell()
+                )
     return Run(
         answer=answer,
         adjacency=adjacency,
-        remarks=answer.remarks if stated is None else stated.remarks,
+        remarks=answer.remarks if stated is None or stated.remarks is None else stated.remarks,
         reported=() if stated is None else stated.reported,
         elsewhere=elsewhere,
         growth=grown,
@@ -305,5 +306,5 @@ def _bar(runs: int) -> Iterator[Callable[[], None]]:
     with Progress(
         said_beside_a_bar("{task.description}"), BarColumn(), TimeRemainingColumn(), console=out, transient=True
     ) as bar:
-        task = bar.add_task("computing the runs", total=runs * (_POINTS + 2))
+        task = bar.add_task("computing the runs", total=runs * (run_plots.POINTS + 2))
         yield lambda: bar.advance(task)

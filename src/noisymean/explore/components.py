@@ -11,7 +11,6 @@ from dash import dcc, html
 
 from noisymean.accountant import Account
 from noisymean.explore.settings import CONTROLS, DEFAULT_MECHANISM, MECHANISMS, Control, Settings
-from noisymean.mechanisms import Adjacency
 from noisymean.outward import SUPERSCRIPT
 from noisymean.report import told
 from noisymean.report.page import words
@@ -274,7 +273,7 @@ def three_numbers(answer: Account | None) -> list[html.Div]:
 
 def _guaranteed(answer: Account) -> str:
     """What the number is; why there is none."""
-    said, why = told.guaranteed(answer, Adjacency.ADD_REMOVE), words.why_no_guarantee(answer)
+    said, why = told.guaranteed(answer), words.why_no_guarantee(answer)
     return said if answer.guarantee.epsilon is not None or why is None else f"{said}: {why}"
 
 
@@ -298,6 +297,6 @@ def at_another_size(size: int, answer: Account) -> html.Ul:
     """A result is for one N: what another would give."""
     line = (
         f"At N = {size:,} instead, the leakage is {number_text('leakage', answer.leakage.epsilon)}"
-        f" (claimed {number_text('claimed', answer.claimed.epsilon)}): {told.spoken(answer, Adjacency.ADD_REMOVE)}."
+        f" (claimed {number_text('claimed', answer.claimed.epsilon)}): {told.spoken(answer)}."
     )
     return html.Ul([html.Li(line)])

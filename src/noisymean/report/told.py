@@ -5,49 +5,29 @@ Every number is for batches drawn by Poisson sampling and for one kind of neighb
 
 from __future__ import annotations
 
-from noisymean.accountant import Account, Pair
+from noisymean.accountant import Account
 from noisymean.grounds import About, Ground, Known
 from noisymean.mechanisms import ASGM, EASGM, FEASGM, SGM, Adjacency, Mechanism, OpacusLoader
 from noisymean.words import rate_text
 
 NO_UPPER_BOUND = "no upper bound is known for this run"
-_CHANGES = {Pair.LARGER: "added", Pair.SMALLER: "removed"}
 
 
-def change(answer: Account, adjacency: Adjacency) -> str:
-    """What one record may do in this answer."""
-    match adjacency:
-        case Adjacency.ADD_REMOVE if isinstance(answer.mechanism, SGM):
-            # the noisy sum is the same pair either way
-            return "added or removed"
-        case Adjacency.ADD_REMOVE:
-            return " or ".join(sorted(_CHANGES[one.pair] for one in answer.neighbours))
-        case Adjacency.ZERO_OUT:
-            return "zeroed out"
-        case Adjacency.REPLACE_ONE:
-            return "replaced"
-
-
-def condition(answer: Account, adjacency: Adjacency) -> str:
-    """What no option says and every number needs."""
-    return f"for batches drawn by Poisson sampling and one record {change(answer, adjacency)}"
-
-
-def spoken(answer: Account, adjacency: Adjacency) -> str:
+def spoken(answer: Account) -> str:
     """The verdict in a word; *holds* with what it rests on."""
-    return f"holds, {condition(answer, adjacency)}" if answer.verdict == "holds" else answer.verdict
+    return f"holds, {answer.condition}" if answer.verdict == "holds" else answer.verdict
 
 
-def guaranteed(answer: Account, adjacency: Adjacency) -> str:
+def guaranteed(answer: Account) -> str:
     """What the third number is."""
     if answer.guarantee.epsilon is None or answer.guarantee.delta is None:
         return NO_UPPER_BOUND
-    if isinstance(answer.mechanism, SGM) and adjacency is Adjacency.ADD_REMOVE:
+    if isinstance(answer.mechanism, SGM) and answer.adjacency is Adjacency.ADD_REMOVE:
         return "certainly not exceeded, for any pair of neighbours"
-    return f"certainly not exceeded, for any record {change(answer, adjacency)}"
+    return f"certainly not exceeded, for any record {answer.change}"
 
 
-def grounds(answer: Account, adjacency: Adjacency, source: str = "") -> tuple[Ground, ...]:
+def grounds(answer: Account, source: str = "") -> tuple[Ground, ...]:
     """Each statement, and the option that makes it; `source`: the file that repeats the options."""
     mechanism, size = answer.mechanism, answer.mechanism.dataset_size
     named, records = f"--mechanism {mechanism.name}", "--dataset-size"
@@ -57,7 +37,7 @@ def grounds(answer: Account, adjacency: Adjacency, source: str = "") -> tuple[Gr
         (About.RATE, rate, f"{records} and --batch-size" if isinstance(mechanism, OpacusLoader) else "--sample-rate"),
         (About.DENOMINATOR, denominator, named),
         (About.NOISE, *_noise(mechanism)),
-        (About.ADJACENCY, f"one record {change(answer, adjacency)}", "--adjacency and --pair, or their defaults"),
+        (About.ADJACENCY, f"one record {answer.change}", "--adjacency and --pair, or their defaults"),
         (About.RECORDS, "any number", f"{named} does not depend on it")
         if size is None
         else (About.RECORDS, f"{size:,}", records),

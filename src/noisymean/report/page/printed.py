@@ -17,6 +17,7 @@ from noisymean.many_rounds import claimed_rounds, pair_rounds
 from noisymean.mechanisms import FEASGM, Adjacency, Mechanism, OpacusLoader, with_public_size
 from noisymean.opacus_rate import steps_at_most
 from noisymean.outward import at_least, at_most
+from noisymean.pairs import ALL_ZERO, ZEROED_OUT
 from noisymean.report.page.node import text_of
 from noisymean.report.page.records import AuditRecord
 from noisymean.targets.protocol import Structure
@@ -101,8 +102,10 @@ def drawing_code(answer: Account, adjacency: Adjacency) -> Printed | None:
 
 
 def _pair_of(mechanism: Mechanism, answer: Account) -> tuple[int, ExplicitPair] | None:
+    # a record that is zero and one that is not there are the same to the noisy sum
+    wanted = ALL_ZERO if answer.leakage.pair == ZEROED_OUT else answer.leakage.pair
     pairs = enumerate(explicit_pairs(mechanism))
-    return next(((index, one) for index, one in pairs if one.datasets == answer.leakage.pair), None)
+    return next(((index, one) for index, one in pairs if one.datasets == wanted), None)
 
 
 def _constructor(mechanism: Mechanism) -> str:

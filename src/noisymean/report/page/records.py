@@ -39,7 +39,8 @@ class AccountRecord:
     leakage: float | None
     guarantee: float | None
     verdict: str
-    remarks: tuple[str, ...]
+    # None in files that do not tell them from why there is no guarantee
+    remarks: tuple[str, ...] | None
     reported: tuple[tuple[str, float], ...]
     version: str
 
@@ -121,7 +122,7 @@ def account_record(node: Node) -> AccountRecord:
             other.refuse("left out: a page describes loaders that keep their last batch, and noise that is given")
     size, dimension = settings["dataset_size"], settings["dimension"]
     pair = node.get("asked_pair")
-    notes, unproved = node["notes"].texts(), node.get("unproved", []).texts()
+    notes, unproved = node["notes"].texts(), node.get("unproved")
     return AccountRecord(
         file=node.file,
         mechanism=mechanism,
@@ -140,7 +141,7 @@ def account_record(node: Node) -> AccountRecord:
         guarantee=node["guarantee"][answered].number_or_none(least=0.0),
         verdict=node["verdict"].one_of(*_VERDICTS),
         # why there is no guarantee comes last, and is said beside its number
-        remarks=notes[: max(len(notes) - len(unproved), 0)],
+        remarks=None if unproved.missing else notes[: max(len(notes) - len(unproved.texts()), 0)],
         reported=tuple((name, one.number()) for name, one in node.get("reported", {}).mapping().items()),
         version=node["version"].text(),
     )

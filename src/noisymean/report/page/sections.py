@@ -83,7 +83,7 @@ def account_section(run: Run, name: str) -> Section:
     """The page's main part."""
     answer, symbol = run.answer, words.symbol(run.answer)
     mechanism = answer.mechanism
-    meanings = {**_MEANINGS, "guarantee": told.guaranteed(answer, run.adjacency)}
+    meanings = {**_MEANINGS, "guarantee": told.guaranteed(answer)}
     values = {which: words.value_of(answer, which) for which in meanings}
     why = words.why_no_guarantee(answer)
     return Section(
@@ -176,7 +176,7 @@ def _growth_rows(growth: Growth | None) -> list[tuple[str, ...]]:
 
 def _grounds(run: Run) -> list[tuple[str, str, str]]:
     """Statement, value, how it is known."""
-    found = told.grounds(run.answer, run.adjacency, run.file)
+    found = told.grounds(run.answer, run.file)
     return [(one.about.value, one.value, f"{one.known}: {one.how}") for one in found]
 
 
@@ -187,7 +187,7 @@ def _elsewhere(size: int, other: Account, adjacency: Adjacency) -> str:
     symbol = words.symbol(other)
     return (
         f"A result is for one number of records. At N = {size:,} instead, the leakage is {symbol} = {leaked}"
-        f" (claimed {symbol} = {claim}): {told.spoken(other, adjacency)}."
+        f" (claimed {symbol} = {claim}): {told.spoken(other)}."
     )
 
 

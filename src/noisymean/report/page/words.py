@@ -11,7 +11,6 @@ from noisymean.mechanisms import ASGM, EASGM, FEASGM, SGM, Adjacency, Mechanism,
 from noisymean.outward import Rounding, at_least, at_most, plain
 from noisymean.probe.conclusions import Denominator
 from noisymean.probe.reading import CONSTANTS
-from noisymean.report import told
 from noisymean.report.page.records import AuditRecord
 from noisymean.report.page.releases import CodeRecord
 from noisymean.run_curves import RunCurves
@@ -123,9 +122,8 @@ def account_verdict(answer: Account, adjacency: Adjacency) -> Verdict:
                 "holds",
                 "unknown" if weak else "good",
                 "promise kept, but a weak one" if weak else "promise kept",
-                f"The privacy promised for this training run is kept, {told.condition(answer, adjacency)}: {sound} is"
-                f" proved{fixed}.",
-                f"The proof covers every dataset of this size, and any record of it that is {told.change(answer, adjacency)}."
+                f"The privacy promised for this training run is kept, {answer.condition}: {sound} is proved{fixed}.",
+                f"The proof covers every dataset of this size, and any record of it that is {answer.change}."
                 + (" But a value this large promises little: an attacker may learn almost everything." if weak else ""),
             )
         case "undetermined":
