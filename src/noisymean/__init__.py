@@ -1,6 +1,7 @@
 """noisymean: the privacy of DP-SGD as it is really run, a noisy *mean* and not a noisy sum."""
 
-from noisymean.accountant import Account, Pair, account
+from noisymean.accountant import account
+from noisymean.accounts import Account, Pair
 from noisymean.calibrate import Calibration, calibrate
 from noisymean.curves import Curves
 from noisymean.errors import InvalidInput, MissingDependency, NoisymeanError, Undefined

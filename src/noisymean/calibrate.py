@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, final
 
 from scipy.optimize import brentq
 
-from noisymean.accountant import Account, account, guaranteed_epsilon
+from noisymean.accountant import account, guaranteed_epsilon
+from noisymean.accounts import Account
 from noisymean.errors import InvalidInput, Undefined, check_number
 from noisymean.mechanisms import ASGM, EASGM, FEASGM, SGM, Mechanism, OpacusLoader
 from noisymean.outward import at_least, at_most

@@ -14,7 +14,8 @@ from typing import final
 
 import numpy as np
 
-from noisymean.accountant import Account, account
+from noisymean.accountant import account
+from noisymean.accounts import Account
 from noisymean.composition import Composed
 from noisymean.cumulants import SlowDecay
 from noisymean.errors import Undefined

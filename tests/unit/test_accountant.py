@@ -11,7 +11,8 @@ import pytest
 import many_rounds_oracles as reference
 import noisymean as nm
 from noisymean import accountant
-from noisymean.accountant import MOST_STEPS, SMALLEST_DELTA, Account
+from noisymean.accountant import MOST_STEPS, SMALLEST_DELTA
+from noisymean.accounts import Account
 from noisymean.errors import InvalidInput, Undefined
 from noisymean.gaussian_pair import gaussian_pair
 from noisymean.pairs import Added

@@ -13,8 +13,9 @@ from rich.progress import BarColumn, Progress, TimeRemainingColumn
 from rich.table import Table
 
 from noisymean import __version__
-from noisymean.accountant import Account, Neighbour, Pair, telling_size
 from noisymean.accountant import account as compute
+from noisymean.accountant import telling_size
+from noisymean.accounts import Account, Neighbour, Pair
 from noisymean.cli import gate, options, values
 from noisymean.cli.mechanism import mechanism_of
 from noisymean.cli.output import (

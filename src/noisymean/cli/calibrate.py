@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from noisymean import __version__
-from noisymean.accountant import Bound
+from noisymean.accounts import Bound
 from noisymean.calibrate import calibrate as compute
 from noisymean.cli import options, values
 from noisymean.cli.account import steps_of

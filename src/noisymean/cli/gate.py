@@ -23,7 +23,7 @@ from typing import Annotated, TypeAlias, final
 
 import typer
 
-from noisymean.accountant import Account
+from noisymean.accounts import Account
 from noisymean.audit import Audit
 from noisymean.cli import values
 from noisymean.cli.output import note

@@ -10,7 +10,7 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from noisymean.accountant import Pair
+from noisymean.accounts import Pair
 from noisymean.cli.mechanism import MECHANISMS, Calibrated
 from noisymean.cli.wants import refused
 from noisymean.errors import InvalidInput

@@ -15,7 +15,8 @@ from rich.progress import Progress as Bar
 from rich.table import Table
 
 from noisymean import __version__
-from noisymean.accountant import Account, account
+from noisymean.accountant import account
+from noisymean.accounts import Account
 from noisymean.cli import gate, options, values
 from noisymean.cli.account import record, steps_of
 from noisymean.cli.output import console, emit_json, error_console, said_beside_a_bar, say

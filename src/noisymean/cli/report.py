@@ -14,8 +14,8 @@ from typing import Annotated, final
 import typer
 from rich.progress import BarColumn, Progress, TimeRemainingColumn
 
-from noisymean.accountant import Account, Pair
 from noisymean.accountant import account as compute
+from noisymean.accounts import Account, Pair
 from noisymean.cli import gate, options, values
 from noisymean.cli.account import elsewhere_of, steps_of
 from noisymean.cli.mechanism import mechanism_of

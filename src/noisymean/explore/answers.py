@@ -12,7 +12,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from noisymean.accountant import Account, account, moving_pair, telling_size
+from noisymean.accountant import account, moving_pair, telling_size
+from noisymean.accounts import Account
 from noisymean.curves import Curves
 from noisymean.explore.settings import Question
 from noisymean.numerics.logs import Array

@@ -9,7 +9,7 @@ from typing import Any
 
 from dash import dcc, html
 
-from noisymean.accountant import Account
+from noisymean.accounts import Account
 from noisymean.explore.settings import CONTROLS, DEFAULT_MECHANISM, MECHANISMS, Control, Settings
 from noisymean.outward import SUPERSCRIPT
 from noisymean.report import told

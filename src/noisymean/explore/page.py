@@ -16,7 +16,7 @@ import dash
 import flask
 from dash import ClientsideFunction, Input, Output, State
 
-from noisymean.accountant import Account
+from noisymean.accounts import Account
 from noisymean.curves import Curves
 from noisymean.errors import NoisymeanError
 from noisymean.explore import components

@@ -17,7 +17,8 @@ import warnings
 from enum import Enum
 from fractions import Fraction
 
-from noisymean.accountant import Pair, pairs_of
+from noisymean.accountant import pairs_of
+from noisymean.accounts import Pair
 from noisymean.errors import InvalidInput, MissingDependency, Undefined
 from noisymean.integrations import segments as run
 from noisymean.mechanisms import (

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from noisymean.accountant import Account
+from noisymean.accounts import Account
 from noisymean.mechanisms import Mechanism
 from noisymean.report.plots import ALPHA, STYLES, TEXT, load_matplotlib
 from noisymean.run_curves import Growth, RunCurves, growth, run_curves

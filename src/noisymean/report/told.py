@@ -5,7 +5,7 @@ Every number is for batches drawn by Poisson sampling and for one kind of neighb
 
 from __future__ import annotations
 
-from noisymean.accountant import Account
+from noisymean.accounts import Account
 from noisymean.grounds import About, Ground, Known
 from noisymean.mechanisms import ASGM, EASGM, FEASGM, SGM, Adjacency, Mechanism, OpacusLoader
 from noisymean.words import rate_text

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import final
 
-from noisymean.accountant import Account, Pair
+from noisymean.accounts import Account, Pair
 from noisymean.explicit_pair import ExplicitPair, explicit_pairs
 from noisymean.many_rounds import claimed_rounds, pair_rounds
 from noisymean.mechanisms import FEASGM, Adjacency, Mechanism, OpacusLoader, with_public_size

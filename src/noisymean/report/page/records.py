@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Any, final
 
-from noisymean.accountant import Pair
+from noisymean.accounts import Pair
 from noisymean.mechanisms import Adjacency
 from noisymean.report.page.node import BadRecord, Node, text_of, unrecognised
 from noisymean.report.page.releases import CodeRecord, code_record

@@ -6,7 +6,7 @@ import shlex
 from dataclasses import dataclass
 from typing import Any, final
 
-from noisymean.accountant import Account, Pair
+from noisymean.accounts import Account, Pair
 from noisymean.mechanisms import Adjacency, OpacusLoader
 from noisymean.outward import at_least, at_most, plain
 from noisymean.report import told

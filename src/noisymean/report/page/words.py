@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal, assert_never, final
 
-from noisymean.accountant import Account
+from noisymean.accounts import Account
 from noisymean.mechanisms import ASGM, EASGM, FEASGM, SGM, Adjacency, Mechanism, OpacusLoader
 from noisymean.outward import Rounding, at_least, at_most, plain
 from noisymean.probe.conclusions import Denominator

@@ -1,0 +1,200 @@
+r"""An account as a value: three numbers for a run, the verdict, and how they are shown.
+
+claimed    what an accountant of the noisy sum reports
+leakage    what an explicit pair of datasets proves to be lost
+guarantee  what is proved not to be exceeded
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from enum import Enum
+from importlib import import_module
+from typing import TYPE_CHECKING, final
+
+from noisymean.errors import Undefined
+from noisymean.mechanisms import SGM, Adjacency, Mechanism, with_public_size
+from noisymean.outward import at_least, at_most
+from noisymean.pairs import Datasets
+from noisymean.results import Lines, Result, finite
+from noisymean.verdict import Word
+from noisymean.words import settings, settings_line
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_THREE = ("claimed", "leakage", "guarantee")
+
+
+@final
+@dataclass(frozen=True)
+class Bound:
+    """One of the three numbers: epsilon at the given delta, or delta at the given epsilon. None: not known."""
+
+    epsilon: float | None
+    delta: float | None
+    pair: Datasets | None = None
+
+
+class Pair(Enum):
+    """The neighbour of a dataset of N records: one record fewer, or one more."""
+
+    SMALLER = "smaller"
+    LARGER = "larger"
+
+
+_CHANGES = {Pair.LARGER: "added", Pair.SMALLER: "removed"}
+
+
+@final
+@dataclass(frozen=True)
+class Neighbour:
+    """What is known of one of the two pairs; the size of D = `smaller`, the size of D' = `smaller` + 1."""
+
+    pair: Pair
+    smaller: int | None
+    leakage: Bound
+    guarantee: Bound
+
+
+@final
+@dataclass(frozen=True)
+class Account(Result):
+    """The three numbers for a run, the verdict, and what has to be said about them.
+
+    A dataset of N records has two neighbours: leakage and guarantee are the worse of both, `pair` is the one that leaks more, and
+    `neighbours` has both (or the only one that there is, or that was asked for).
+    """
+
+    mechanism: Mechanism
+    steps: int
+    claimed: Bound
+    leakage: Bound
+    guarantee: Bound
+    claimed_lower: Bound
+    verdict: Word
+    remarks: tuple[str, ...]
+    pair: Pair
+    neighbours: tuple[Neighbour, ...]
+    asked_delta: bool = True
+    # why no guarantee is known, where none is
+    unproved: tuple[str, ...] = ()
+    adjacency: Adjacency = Adjacency.ADD_REMOVE
+
+    @property
+    def change(self) -> str:
+        """What one record may do in this answer."""
+        match self.adjacency:
+            case Adjacency.ADD_REMOVE if isinstance(self.mechanism, SGM):
+                # the noisy sum is the same pair either way
+                return "added or removed"
+            case Adjacency.ADD_REMOVE:
+                return " or ".join(sorted(_CHANGES[one.pair] for one in self.neighbours))
+            case Adjacency.ZERO_OUT:
+                return "zeroed out"
+            case Adjacency.REPLACE_ONE:
+                return "replaced"
+
+    @property
+    def condition(self) -> str:
+        """What no option says and every number needs."""
+        return f"for batches drawn by Poisson sampling and one record {self.change}"
+
+    @property
+    def heading(self) -> str:
+        """What was asked, in a line."""
+        asked = f"delta = {self.claimed.delta:g}" if self.asked_delta else f"epsilon = {self.claimed.epsilon:g}"
+        return f"{self.steps:,} rounds of {settings_line(self.mechanism, greek=False)}, {asked}"
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The remarks, then why there is no guarantee."""
+        return (*self.remarks, *(f"no guarantee: {reason}" for reason in self.unproved))
+
+    def value(self, bound: Bound) -> float | None:
+        """The one of epsilon and delta that was asked for; None where it is not known, or beyond double precision."""
+        value = bound.epsilon if self.asked_delta else bound.delta
+        return None if value is None else finite(value)
+
+    def to_dict(self) -> dict[str, object]:
+        """Plain data, as `account --json` prints it."""
+        asked = "delta" if self.asked_delta else "epsilon"
+        return {
+            "mechanism": self.mechanism.name,
+            "steps": self.steps,
+            asked: getattr(self.claimed, asked),
+            "claimed": {**self._plain(self.claimed), "lower": self.value(self.claimed_lower)},
+            "leakage": self._plain(self.leakage),
+            "guarantee": self._plain(self.guarantee),
+            "verdict": self.verdict,
+            "pair": self.pair.value,
+            "neighbours": {
+                one.pair.value: {
+                    "smaller": one.smaller,
+                    "leakage": self._plain(one.leakage),
+                    "guarantee": self._plain(one.guarantee),
+                }
+                for one in self.neighbours
+            },
+            "notes": list(self.notes),
+            "unproved": list(self.unproved),
+            "settings": settings(self.mechanism),
+            "adjacency": self.adjacency.value,
+        }
+
+    def _plain(self, bound: Bound) -> dict[str, object]:
+        pair = {} if bound.pair is None else {"pair": str(bound.pair), "gradients": asdict(bound.pair)}
+        return {"epsilon" if self.asked_delta else "delta": self.value(bound), **pair}
+
+    def columns(self) -> Mapping[str, Sequence[object]]:
+        """A row for each of the three numbers."""
+        bounds = (self.claimed, self.leakage, self.guarantee)
+        return {
+            "name": _THREE,
+            "epsilon": [bound.epsilon for bound in bounds],
+            "delta": [bound.delta for bound in bounds],
+            "pair": [None if bound.pair is None else str(bound.pair) for bound in bounds],
+        }
+
+    def lines(self) -> Lines:
+        """The three numbers, the verdict and the pair that leaks."""
+        bounds = zip(_THREE, (self.claimed, self.leakage, self.guarantee), (at_most, at_least, at_most), strict=True)
+        rows = [
+            (name, "none known" if (value := self.value(bound)) is None else rounded(value))
+            for name, bound, rounded in bounds
+        ]
+        return Lines(
+            self.heading,
+            ("", "epsilon" if self.asked_delta else "delta"),
+            rows,
+            [
+                f"The claim holds, {self.condition}." if self.verdict == "holds" else f"The claim is {self.verdict}.",
+                f"The leakage is on this pair: {self.leakage.pair}.",
+                *(f"- {note}." for note in self.notes),
+            ],
+        )
+
+    def plot(self) -> Figure:
+        """Epsilon against steps, and the trade-off curves after the last step; takes seconds."""
+        if self.claimed.delta is None or not self.asked_delta:
+            raise Undefined("epsilon", self.claimed.epsilon, "left out for a plot", "which is at a fixed delta")
+        # matplotlib is loaded by whoever asks for a figure
+        plots = import_module("noisymean.report.run_plots")
+        figure: Figure = plots.account_figure(self.drawn, self.steps, self.claimed.delta)
+        return figure
+
+    @property
+    def drawn(self) -> Mechanism:
+        """The mechanism whose curves belong to this answer."""
+        if self.adjacency is Adjacency.REPLACE_ONE:
+            raise Undefined(
+                "adjacency", "replace-one", "add-remove or zero-out for a plot", "its curves are not computed"
+            )
+        return with_public_size(self.on_pair, self.adjacency)
+
+    @property
+    def on_pair(self) -> Mechanism:
+        """The mechanism on the pair that is named: its dataset_size is that of the smaller dataset."""
+        size = next(one.smaller for one in self.neighbours if one.pair is self.pair)
+        return self.mechanism if size is None else replace(self.mechanism, dataset_size=size)
