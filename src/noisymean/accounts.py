@@ -43,8 +43,10 @@ class Pair(Enum):
     SMALLER = "smaller"
     LARGER = "larger"
 
-
-_CHANGES = {Pair.LARGER: "added", Pair.SMALLER: "removed"}
+    @property
+    def change(self) -> str:
+        """What has become of the one record."""
+        return "added" if self is Pair.LARGER else "removed"
 
 
 @final
@@ -90,7 +92,7 @@ class Account(Result):
                 # the noisy sum is the same pair either way
                 return "added or removed"
             case Adjacency.ADD_REMOVE:
-                return " or ".join(sorted(_CHANGES[one.pair] for one in self.neighbours))
+                return " or ".join(sorted(one.pair.change for one in self.neighbours))
             case Adjacency.ZERO_OUT:
                 return "zeroed out"
             case Adjacency.REPLACE_ONE:

@@ -39,8 +39,6 @@ from noisymean.report import run_plots, told
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_CHANGES = {Pair.LARGER: "added", Pair.SMALLER: "removed"}
-
 
 def command(
     mechanism: options.MechanismName,
@@ -215,7 +213,7 @@ def _print(
 def _of_neighbour(answer: Account, one: Neighbour) -> str:
     leaked, sound = answer.value(one.leakage), answer.value(one.guarantee)
     return (
-        f"one record {_CHANGES[one.pair]}: leakage {at_least(math.inf if leaked is None else leaked)},"
+        f"one record {one.pair.change}: leakage {at_least(math.inf if leaked is None else leaked)},"
         f" guarantee {'none known' if sound is None else at_most(sound)}"
     )
 
