@@ -15,8 +15,8 @@ import numpy as np
 from benchmarks.table import publish
 from noisymean.audit.distinguishers.base import Judge, Labelled, first_column, spread
 from noisymean.audit.estimate import Estimate, estimate
+from noisymean.laws.closed import Gaussian
 from noisymean.numerics.logs import Array
-from noisymean.tradeoff import Gaussian
 
 SCORES, CONFIDENCE, DELTA, DRAWS = 10_000, 0.95, 1e-5, 20
 TRUTH = Gaussian(1.0).epsilon(DELTA)

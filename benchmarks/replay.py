@@ -37,7 +37,7 @@ def measured(version: str) -> list[str]:
     """DP-FETA's model on MNIST, five records, q = 1/2: medians over alternating parts."""
     import torch
 
-    from noisymean.targets.methods import opacus_method
+    from noisymean.paper.methods import opacus_method
     from noisymean.targets.opacus_releases.drivers import MadePrivate
     from noisymean.targets.opacus_releases.worker import Server
     from noisymean.targets.protocol import Neighbour

@@ -18,7 +18,7 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from noisymean.integrations.opacus import fix, inspect, poisson_loader
-from noisymean.targets import data
+from noisymean.paper import data
 
 
 def mnist(folder: Path | None) -> TensorDataset:

@@ -10,8 +10,11 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 import noisymean as nm
-from noisymean.gaussian_pair import gaussian_pair
-from noisymean.tradeoff import EpsilonDelta, FiniteOutcomes, Gaussian, Identity, Subsampled, TradeOff
+from noisymean.laws.closed import EpsilonDelta, Gaussian, Identity
+from noisymean.laws.finite import FiniteOutcomes
+from noisymean.laws.gaussian import gaussian_pair
+from noisymean.laws.subsampled import Subsampled
+from noisymean.tradeoff import TradeOff
 
 
 def log_floats(low: float, high: float) -> SearchStrategy[float]:

@@ -7,8 +7,10 @@ import math
 import numpy as np
 
 from noisymean.many_rounds import sgm_cumulants
-from noisymean.rounds import Loss, Rounds
-from noisymean.tradeoff import Gaussian, Side, Subsampled
+from noisymean.compose.engine import Loss, Rounds
+from noisymean.laws.closed import Gaussian
+from noisymean.laws.subsampled import Subsampled
+from noisymean.tradeoff import Side
 
 RUNS = 400
 

@@ -1,4 +1,4 @@
-"""Measure the spline and the trapezoidal rule of noisymean.explicit_pair; prints the two tables of docs/numerics.md.
+"""Measure the spline and the trapezoidal rule of noisymean.laws.on_a_line; prints the two tables of docs/numerics.md.
 
     python docs/scripts/measure_explicit_pairs.py
 
@@ -13,8 +13,8 @@ import numpy as np
 
 import noisymean as nm
 from noisymean import explicit_pair
-from noisymean.explicit_pair import TabulatedPair, explicit_pairs
-from noisymean.gaussian_pair import gaussian_pair
+from noisymean.laws.on_a_line import TabulatedPair, explicit_pairs
+from noisymean.laws.gaussian import gaussian_pair
 from noisymean.numerics.inversion import solve_decreasing
 from noisymean.tradeoff import TradeOff
 

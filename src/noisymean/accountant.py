@@ -10,37 +10,26 @@ Every epsilon is the larger of the two directions (D from D', D' from D); leakag
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from typing import assert_never, final
+from dataclasses import dataclass
+from typing import final
 
 from noisymean.accounts import Account, Bound, Neighbour, Pair
-from noisymean.errors import InvalidInput, Undefined, check_number
+from noisymean.compose.engine import Chain, DeltaCurve, Rounds, least_epsilon
+from noisymean.errors import InvalidInput, Undefined, Unproved, check_number
 from noisymean.many_rounds import claimed_rounds, guarantee_rounds, leakage_rounds, noisy_sum_rounds, replaced_rounds
 from noisymean.mechanisms import (
-    ASGM,
-    EASGM,
-    FEASGM,
-    SGM,
     Adjacency,
     Mechanism,
-    OpacusLoader,
     ToldRate,
-    is_sum,
-    nearest_step,
-    new_record_rate,
-    told_rate,
     with_public_size,
 )
 from noisymean.pairs import ALL_ZERO, ZEROED_OUT, Datasets
-from noisymean.rounds import Chain, DeltaCurve, Rounds, least_epsilon
 from noisymean.tradeoff import Side
 from noisymean.verdict import Claim, check_order, decide
+from noisymean.words import BeyondDoubles, Note, OnlyAdded, Reason, ReplacedIsBoth, Said, SizeIsPublic
 
 MOST_STEPS = 10**9
 SMALLEST_DELTA = 1e-200
-_UNKNOWN = (
-    "the bound exceeds what double precision can hold, or delta is below what the sum over batch sizes is charged with"
-)
 
 
 @final
@@ -114,7 +103,7 @@ def account(
     claimed = question.interval(claimed_rounds(mechanism, steps))
     pairs, unjudged = _pairs(mechanism, adjacency, pair)
     found = [
-        _on_pair(with_public_size(one, adjacency), steps, question, told_rate(mechanism), claimed, adjacency)
+        _on_pair(with_public_size(one, adjacency), steps, question, mechanism.told_rate(), claimed, adjacency)
         for one in pairs.values()
     ]
     worst = max(
@@ -153,21 +142,20 @@ def _worst_of(bounds: list[float | None]) -> float | None:
 
 def _pairs(
     mechanism: Mechanism, adjacency: Adjacency, asked: Pair | str | None
-) -> tuple[dict[Pair, Mechanism], tuple[str, ...]]:
+) -> tuple[dict[Pair, Mechanism], tuple[Note, ...]]:
     """The mechanism on each pair of neighbours, by the size of the smaller dataset, and what must be said of one left out."""
     try:
         wanted = None if asked is None else Pair(asked)
     except ValueError:
         raise InvalidInput("pair", asked, "smaller or larger", "leave it out for the worse of the two") from None
-    if isinstance(mechanism, SGM) or adjacency is not Adjacency.ADD_REMOVE:
+    if not mechanism.size_matters or adjacency is not Adjacency.ADD_REMOVE:
         # the noisy sum does not know N, and neighbours of one size have no other
         return {wanted or Pair.LARGER: mechanism}, ()
     both, size = pairs_of(mechanism), mechanism.dataset_size
     if Pair.SMALLER not in both:
         if wanted is Pair.SMALLER:
             raise Undefined("pair", "smaller", f"larger at dataset_size={size}", "no record can be taken away")
-        note = f"only a record added to the {size} is judged: without one of them there is nothing to divide by"
-        return both, (note,) if wanted is None and size == 1 else ()
+        return both, (OnlyAdded(size),) if wanted is None and size == 1 else ()
     return (both if wanted is None else {wanted: both[wanted]}), ()
 
 
@@ -176,21 +164,8 @@ def pairs_of(mechanism: Mechanism) -> dict[Pair, Mechanism]:
 
     The noisy sum does not know N. Where no record can be taken away there is one pair only.
     """
-    match mechanism:
-        case SGM():
-            return {Pair.LARGER: mechanism}
-        case ASGM() | FEASGM():
-            least = 0
-        case EASGM():
-            least = 1
-        case OpacusLoader():
-            # with fewer records there would be no batch
-            least = mechanism.batch_size if mechanism.drop_last else 1
-        case other:
-            assert_never(other)
-    if mechanism.dataset_size <= least:
-        return {Pair.LARGER: mechanism}
-    return {Pair.LARGER: mechanism, Pair.SMALLER: replace(mechanism, dataset_size=mechanism.dataset_size - 1)}
+    fewer = mechanism.fewer()
+    return {Pair.LARGER: mechanism} if fewer is None else {Pair.LARGER: mechanism, Pair.SMALLER: fewer}
 
 
 @final
@@ -201,7 +176,7 @@ class _Found:
     leaked: float
     pair: Datasets
     sound: float | None
-    unproved: str = ""
+    unproved: Reason | None = None
     is_the_claim: bool = False
 
 
@@ -219,9 +194,9 @@ def _on_pair(
         link = claimed_rounds(mechanism, steps)
         sound = question.worst(Chain(link.inverse(), link), Side.ABOVE)
         return _Found(question.worst(rounds, Side.BELOW), exchanged.datasets, *_finite(sound))
-    if not isinstance(mechanism, ASGM) and is_sum(mechanism):
+    if mechanism.is_sum:
         # all-zero D against the same with one C*u attains the curve of the noisy sum: one number, three names
-        same = ToldRate(new_record_rate(mechanism)) == told
+        same = ToldRate(mechanism.rate_with) == told
         low, high = claimed if same else question.interval(noisy_sum_rounds(mechanism, steps))
         pair: Datasets = ZEROED_OUT if adjacency is Adjacency.ZERO_OUT else ALL_ZERO
         return _Found(low, pair, *_finite(high), is_the_claim=same)
@@ -229,13 +204,15 @@ def _on_pair(
     try:
         sound = _guarantee(mechanism, steps, question, reverse=False)
         sound = max(sound, _guarantee(mechanism, steps, question, reverse=True, enough=sound))
-    except Undefined as reason:
-        return _Found(leaked, pair, None, str(reason))
+    except Unproved as fault:
+        return _Found(leaked, pair, None, fault.reason)
+    except Undefined as fault:
+        return _Found(leaked, pair, None, Said(str(fault)))
     return _Found(leaked, pair, *_finite(sound))
 
 
-def _finite(sound: float) -> tuple[float | None, str]:
-    return (sound, "") if math.isfinite(sound) else (None, _UNKNOWN)
+def _finite(sound: float) -> tuple[float | None, Reason | None]:
+    return (sound, None) if math.isfinite(sound) else (None, BeyondDoubles())
 
 
 def _question(delta: float | None, epsilon: float | None) -> _Question:
@@ -287,94 +264,11 @@ def _guarantee(
     return min(question.ask(proof, Side.ABOVE) for proof in proofs)
 
 
-# --- words -------------------------------------------------------------------------------------------------------------
-
-
-def _notes(mechanism: Mechanism, adjacency: Adjacency) -> list[str]:
-    notes = []
+def _notes(mechanism: Mechanism, adjacency: Adjacency) -> tuple[Note, ...]:
     match adjacency:
         case Adjacency.ADD_REMOVE:
-            pass
+            return mechanism.notes()
         case Adjacency.ZERO_OUT:
-            notes.append(
-                "zero-out: N is public, so the denominator is a constant and the SGM claim may be made, "
-                "for neighbours of the same size only"
-            )
+            return (SizeIsPublic(), *mechanism.notes())
         case Adjacency.REPLACE_ONE:
-            notes.append(
-                "replace-one: N is public, so the denominator is a constant, but the claim is for one record added or removed; "
-                "a replaced one is both, and costs up to twice as much"
-            )
-    match mechanism:
-        case FEASGM():
-            notes.extend(_floor_notes(mechanism))
-        case OpacusLoader():
-            notes.extend(_loader_notes(mechanism))
-        case _:
-            pass
-    return notes
-
-
-def telling_size(mechanism: Mechanism) -> int | None:
-    """Another N that says more than this one: for FEASGM where the floor stays on both sides."""
-    match mechanism:
-        case FEASGM() if len(set(_floors(mechanism))) == 1:
-            return nearest_step(mechanism)
-        case _:
-            return None
-
-
-def moving_pair(mechanism: Mechanism) -> Mechanism:
-    """The mechanism on the pair of neighbours whose denominator or rate moves; with one record more where both do or none."""
-    if not isinstance(mechanism, FEASGM | OpacusLoader) or mechanism.dataset_size < 2:
-        return mechanism
-    if isinstance(mechanism, OpacusLoader) and mechanism.drop_last and mechanism.dataset_size == mechanism.batch_size:
-        # with fewer records there would be no batch
-        return mechanism
-    fewer = replace(mechanism, dataset_size=mechanism.dataset_size - 1)
-    moves, moves_fewer = (
-        isinstance(one, OpacusLoader) and (one.rate_moves or one.noise_moves) for one in (mechanism, fewer)
-    )
-    worse = moves_fewer > moves or (moves_fewer == moves and is_sum(mechanism) and not is_sum(fewer))
-    return fewer if worse else mechanism
-
-
-def _floors(mechanism: FEASGM) -> tuple[int, ...]:
-    """What datasets of N - 1, N and N + 1 records are divided by."""
-    sizes = range(max(mechanism.dataset_size - 1, 0), mechanism.dataset_size + 2)
-    return tuple(max(math.floor(size * mechanism.rate), 1) for size in sizes)
-
-
-def _floor_notes(mechanism: FEASGM) -> list[str]:
-    size, (before, after) = mechanism.dataset_size, mechanism.floors
-    if after > before:
-        return [f"floor(N*q) steps from {before} to {after} when one record is added"]
-    fewer = math.floor((size - 1) * mechanism.rate)
-    if 1 <= fewer < before:
-        return [f"floor(N*q) steps from {before} to {fewer} when one record is removed"]
-    return [f"floor(N*q) = {before} with one record more or less: at this N the mechanism is SGM"]
-
-
-def _loader_notes(mechanism: OpacusLoader) -> list[str]:
-    size = mechanism.dataset_size
-    sizes = range(max(size - 1, mechanism.batch_size if mechanism.drop_last else 1), size + 2)
-    runs = {one: mechanism.run(one) for one in sizes}
-    before = runs[size]
-    notes = [
-        "Opacus samples and divides: "
-        + "; ".join(f"{one} records, 1/{runs[one].loader_length} and {runs[one].expected_batch_size}" for one in sizes)
-    ]
-    if before.accountant_rate != ToldRate(before.sample_rate):
-        notes.append(
-            f"the sampler's rate is 1/{before.loader_length} but the accountant is told 1/{before.steps_per_epoch}"
-        )
-    if mechanism.is_calibrated:
-        noise = "; ".join(f"{one} records, {mechanism.noise(one):.6g}" for one in sizes)
-        notes.append(f"the noise multiplier is calibrated to epsilon = {mechanism.target_epsilon:g}: {noise}")
-    steps = list(dict.fromkeys(run.steps_per_epoch for run in runs.values()))
-    if len(steps) > 1:
-        notes.append(
-            f"an epoch has {' or '.join(map(str, steps))} steps, depending on one record: "
-            "counting epochs leaks the size by itself"
-        )
-    return notes
+            return (ReplacedIsBoth(), *mechanism.notes())

@@ -8,7 +8,7 @@ guarantee  what is proved not to be exceeded
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from enum import Enum
 from importlib import import_module
 from typing import TYPE_CHECKING, final
@@ -19,7 +19,7 @@ from noisymean.outward import at_least, at_most
 from noisymean.pairs import Datasets
 from noisymean.results import Lines, Result, finite
 from noisymean.verdict import Word
-from noisymean.words import settings, settings_line
+from noisymean.words import Note, Reason
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -76,12 +76,12 @@ class Account(Result):
     guarantee: Bound
     claimed_lower: Bound
     verdict: Word
-    remarks: tuple[str, ...]
+    remarks: tuple[Note, ...]
     pair: Pair
     neighbours: tuple[Neighbour, ...]
     asked_delta: bool = True
     # why no guarantee is known, where none is
-    unproved: tuple[str, ...] = ()
+    unproved: tuple[Reason, ...] = ()
     adjacency: Adjacency = Adjacency.ADD_REMOVE
 
     @property
@@ -107,12 +107,12 @@ class Account(Result):
     def heading(self) -> str:
         """What was asked, in a line."""
         asked = f"delta = {self.claimed.delta:g}" if self.asked_delta else f"epsilon = {self.claimed.epsilon:g}"
-        return f"{self.steps:,} rounds of {settings_line(self.mechanism, greek=False)}, {asked}"
+        return f"{self.steps:,} rounds of {self.mechanism.in_a_line(greek=False)}, {asked}"
 
     @property
     def notes(self) -> tuple[str, ...]:
         """The remarks, then why there is no guarantee."""
-        return (*self.remarks, *(f"no guarantee: {reason}" for reason in self.unproved))
+        return (*map(str, self.remarks), *(f"no guarantee: {reason}" for reason in self.unproved))
 
     def value(self, bound: Bound) -> float | None:
         """The one of epsilon and delta that was asked for; None where it is not known, or beyond double precision."""
@@ -140,8 +140,8 @@ class Account(Result):
                 for one in self.neighbours
             },
             "notes": list(self.notes),
-            "unproved": list(self.unproved),
-            "settings": settings(self.mechanism),
+            "unproved": list(map(str, self.unproved)),
+            "settings": self.mechanism.settings(),
             "adjacency": self.adjacency.value,
         }
 
@@ -199,4 +199,4 @@ class Account(Result):
     def on_pair(self) -> Mechanism:
         """The mechanism on the pair that is named: its dataset_size is that of the smaller dataset."""
         size = next(one.smaller for one in self.neighbours if one.pair is self.pair)
-        return self.mechanism if size is None else replace(self.mechanism, dataset_size=size)
+        return self.mechanism.resized(size)

@@ -17,7 +17,7 @@ from scipy.optimize import brentq
 from noisymean.accountant import account, guaranteed_epsilon
 from noisymean.accounts import Account
 from noisymean.errors import InvalidInput, Undefined, check_number
-from noisymean.mechanisms import ASGM, EASGM, FEASGM, SGM, Mechanism, OpacusLoader
+from noisymean.mechanisms import Mechanism
 from noisymean.outward import at_least, at_most
 from noisymean.results import Lines, Result
 
@@ -79,7 +79,7 @@ class Calibration(Result):
 
 
 def calibrate(
-    kind: type[SGM] | type[EASGM] | type[ASGM] | type[FEASGM] | type[OpacusLoader],
+    kind: type[Mechanism],
     *,
     target_epsilon: float,
     delta: float,
@@ -96,7 +96,7 @@ def calibrate(
     check_number("target_epsilon", target_epsilon, above=0.0, most=1e6)
 
     def build(noise: float) -> Mechanism:
-        return kind(noise_multiplier=noise, **fields)
+        return kind(noise_multiplier=noise, **fields)  # type: ignore[call-arg]
 
     # validates steps, delta and the other fields, and says what the most noise gives
     quietest = account(build(MOST_NOISE), steps=steps, delta=delta)
@@ -106,8 +106,7 @@ def calibrate(
 
     @cache
     def epsilon(log2_noise: float, *, size: int | None, reverse: bool) -> float:
-        mechanism = build(2.0**log2_noise)
-        mechanism = mechanism if size is None else replace(mechanism, dataset_size=size)
+        mechanism = build(2.0**log2_noise).resized(size)
         return guaranteed_epsilon(mechanism, steps=steps, delta=delta, reverse=reverse)
 
     # the pair and the direction that are worst at the first noise nearly always are at the last; if not, the check finds out
@@ -151,7 +150,7 @@ def _bracket(epsilon: Callable[[float], float], target: float) -> tuple[float, f
 
 def _out_of_reach(target: float, quietest: Account) -> str:
     if quietest.guarantee.epsilon is None:
-        return f"epsilon={target:g} cannot be promised: {'; '.join(quietest.unproved)}"
+        return f"epsilon={target:g} cannot be promised: {'; '.join(map(str, quietest.unproved))}"
     leaked = quietest.leakage.epsilon or 0.0
     proof = f"it leaks {at_least(leaked, '.4g')} with any noise" if leaked > target else "no proof of less is known"
     return (

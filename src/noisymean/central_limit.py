@@ -21,8 +21,8 @@ from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 from scipy.special import ndtr
 
+from noisymean.laws.closed import Gaussian
 from noisymean.numerics.logs import Array
-from noisymean.tradeoff import Gaussian
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(80)
 BERRY_ESSEEN = 0.56

@@ -12,23 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from noisymean.central_limit import CentralLimit
-from noisymean.mechanisms import (
-    ASGM,
-    FEASGM,
-    Mechanism,
-    ToldRate,
-    denominator_step,
-    is_sum,
-    nearest_step,
-    new_record_rate,
-    told_rate,
-)
+from noisymean.mechanisms import FEASGM, Mechanism
 from noisymean.numerics.logs import Array
 from noisymean.outward import Rounding, at_least, at_most
 from noisymean.pairs import Datasets
 from noisymean.results import Lines, Result, finite, listed
 from noisymean.verdict import Claim, Word, decide
-from noisymean.words import settings, settings_line
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -138,7 +127,7 @@ class Curves(Result):
     @property
     def heading(self) -> str:
         """What was asked, in a line."""
-        return f"One round of {settings_line(self.mechanism, greek=False)}"
+        return f"One round of {self.mechanism.in_a_line(greek=False)}"
 
     @property
     def notes(self) -> list[str]:
@@ -159,7 +148,7 @@ class Curves(Result):
             "clt": None
             if limit is None
             else {name: finite(getattr(limit, name)) for name in ("kl", "kappa2", "kappa3", "mu", "gamma")},
-            "settings": settings(self.mechanism),
+            "settings": self.mechanism.settings(),
             "notes": self.notes,
         }
 
@@ -208,10 +197,7 @@ class Curves(Result):
 
     @property
     def _claim_is_the_run(self) -> bool:
-        mechanism = self.mechanism
-        if isinstance(mechanism, ASGM) or not is_sum(mechanism):
-            return False
-        return ToldRate(new_record_rate(mechanism)) == told_rate(mechanism)
+        return self.mechanism.is_claimed_sum
 
 
 def _shown(value: float, rounded: Rounding) -> str:
@@ -224,9 +210,9 @@ COLUMNS = ("alpha", "claimed", "guarantee", "tight", "ceiling", "leakage", "")
 
 def standing_still(mechanism: Mechanism) -> str | None:
     """What a user of FEASGM must know where the floor stays: the good news is about this N only."""
-    if not isinstance(mechanism, FEASGM) or denominator_step(mechanism) is not None:
+    if not isinstance(mechanism, FEASGM) or not mechanism.is_sum:
         return None
     size, denominator = mechanism.dataset_size, max(mechanism.floors[0], 1)
-    nearest = nearest_step(mechanism)
+    nearest = mechanism.nearest_step()
     elsewhere = "" if nearest is None else f"; the floor does step at other N, the nearest being N = {nearest}"
     return f"At N = {size} FEASGM is SGM: N and N + 1 records are both divided by {denominator}{elsewhere}."

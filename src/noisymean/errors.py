@@ -16,6 +16,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike
 
+from noisymean.words import Reason
+
 
 class NoisymeanError(Exception):
     """Base of everything raised on purpose."""
@@ -53,15 +55,17 @@ class Undefined(InvalidInput):
 
 
 class Unproved(Undefined):
-    """The run is legal, and nothing is proved about it: the whole message is the reason, for notes and pages."""
+    """The run is legal, and nothing is proved about it: its `reason` is one of `noisymean.words`."""
 
-    def __init__(self, reason: str) -> None:
+    reason: Reason
+
+    def __init__(self, reason: Reason) -> None:
         self.name = self.allowed = self.remedy = ""
         self.value, self.reason = Shown(), reason
         NoisymeanError.__init__(self, reason)
 
     def __str__(self) -> str:
-        return self.reason
+        return str(self.reason)
 
 
 class Contradiction(ArithmeticError):

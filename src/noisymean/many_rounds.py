@@ -22,16 +22,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from noisymean.central_limit import CentralLimit, central_limit
-from noisymean.cumulants import Cumulants, GaussianPairCumulants, LineCumulants, Outcomes, Sum
-from noisymean.explicit_pair import ExplicitPair, LineMixture, explicit_pairs, loss_in_cells, tabulated
-from noisymean.gaussian_pair import GaussianPairs
-from noisymean.mechanisms import ASGM, Expected, Mechanism, denominator_step
+from noisymean.compose.engine import Chain, DeltaCurve, Loss, Rounds
+from noisymean.laws.cumulants import Cumulants, GaussianPairCumulants, LineCumulants, Outcomes, Sum
+from noisymean.laws.finite import FiniteOutcomes
+from noisymean.laws.gaussian import GaussianPairs
+from noisymean.laws.on_a_line import ExplicitPair, LineMixture, explicit_pairs, loss_in_cells, tabulated
+from noisymean.laws.size_revealed import size_revealed
+from noisymean.laws.subsampled import Subsampled
+from noisymean.mechanisms import ASGM, Mechanism
 from noisymean.numerics.logs import Array, log_mean_exp
 from noisymean.one_round import asgm_given_batch, batch_shift, ceiling, claimed, guarantee, noisy_sum, transparent
 from noisymean.pairs import Replaced
-from noisymean.rounds import Chain, DeltaCurve, Loss, Rounds
-from noisymean.size_revealed import size_revealed
-from noisymean.tradeoff import FiniteOutcomes, Subsampled, TradeOff
+from noisymean.tradeoff import TradeOff
 
 _HALF_LOG_TWO_PI = 0.9189385332046727
 # Outcomes that a sum over many rounds is made of, and how much of the mass lies outside of where they are dense.
@@ -52,7 +54,7 @@ def claimed_rounds(mechanism: Mechanism, steps: int) -> Rounds:
     return Rounds(((steps, _sgm_loss(claimed(mechanism), mechanism.noise_multiplier)),))
 
 
-def noisy_sum_rounds(mechanism: Expected, steps: int) -> Rounds:
+def noisy_sum_rounds(mechanism: Mechanism, steps: int) -> Rounds:
     """T-round SGM at the rate at which the new record is really sampled: the truth where the denominator stays."""
     return Rounds(((steps, _sgm_loss(noisy_sum(mechanism), mechanism.noise_multiplier)),))
 
@@ -87,7 +89,7 @@ def transparent_rounds(mechanism: Mechanism, steps: int) -> Rounds:
     if isinstance(mechanism, ASGM):
         curve = guarantee(mechanism)
         return Rounds(((steps, Loss(lambda: curve, None)),))
-    step = denominator_step(mechanism)
+    step = mechanism.neighbours.step()  # type: ignore[attr-defined]
     if step is None:
         return noisy_sum_rounds(mechanism, steps)
     return _mixture_rounds(mechanism, partial(transparent, mechanism, step), steps)
@@ -107,7 +109,7 @@ def ceiling_clt_rounds(mechanism: Mechanism, steps: int) -> CentralLimit | None:
     """The central limit estimate over T (n-1) copies; the paper has none for ASGM over several rounds, nor have we."""
     if isinstance(mechanism, ASGM) or mechanism.dimension is None or mechanism.dimension < 2:
         return None
-    step = denominator_step(mechanism)
+    step = mechanism.neighbours.step()  # type: ignore[attr-defined]
     return None if step is None else central_limit(step, steps * (mechanism.dimension - 1))
 
 
@@ -240,7 +242,7 @@ def guarantee_rounds(mechanism: Mechanism, steps: int) -> Sequence[DeltaCurve]:
     """Sound bounds on T(M(D), M(D')) over T rounds; the best at each question holds. Undefined where none is known."""
     if isinstance(mechanism, ASGM):
         return _asgm_proofs(mechanism, steps)
-    step = denominator_step(mechanism)
+    step = mechanism.neighbours.step()  # type: ignore[attr-defined]
     sum_only = noisy_sum_rounds(mechanism, steps)
     if step is None:
         return (sum_only,)

@@ -25,24 +25,21 @@ from numpy.typing import ArrayLike
 from noisymean.central_limit import CentralLimit, central_limit
 from noisymean.curves import Curves
 from noisymean.errors import InvalidInput, Undefined, check_number, check_probability
-from noisymean.explicit_pair import ExplicitPair, explicit_pairs
-from noisymean.gaussian_pair import GaussianPairs, gaussian_pair
+from noisymean.laws.closed import Gaussian, Identity
+from noisymean.laws.gaussian import GaussianPairs, gaussian_pair
+from noisymean.laws.on_a_line import ExplicitPair, explicit_pairs
+from noisymean.laws.size_revealed import size_revealed
+from noisymean.laws.subsampled import RevealedMixture, Subsampled
 from noisymean.mechanisms import (
     ASGM,
     EASGM,
     FEASGM,
-    Expected,
     Mechanism,
     OpacusLoader,
-    denominator_step,
-    is_sum,
-    new_record_rate,
-    told_rate,
 )
 from noisymean.numerics import binomial
 from noisymean.numerics.logs import Array
-from noisymean.size_revealed import size_revealed
-from noisymean.tradeoff import Gaussian, Identity, RevealedMixture, Subsampled, TradeOff
+from noisymean.tradeoff import TradeOff
 from noisymean.verdict import check_order
 
 # How many deviations out of the middle a threshold counts when the roughness of a sum over sizes is judged.
@@ -64,12 +61,12 @@ class LowerBound(Protocol):
 
 def claimed(mechanism: Mechanism) -> Subsampled:
     """The SGM curve that implementations report, whatever they divide by, at the rate that their accountant is told."""
-    return Subsampled(Gaussian(1.0 / mechanism.noise_multiplier), told_rate(mechanism).value)
+    return Subsampled(Gaussian(1.0 / mechanism.noise_multiplier), mechanism.told_rate().value)
 
 
-def noisy_sum(mechanism: Expected) -> Subsampled:
+def noisy_sum(mechanism: Mechanism) -> Subsampled:
     """The SGM curve at the rate at which the new record is really sampled: the truth where the denominator stays."""
-    return Subsampled(Gaussian(1.0 / mechanism.noise_multiplier), new_record_rate(mechanism))
+    return Subsampled(Gaussian(1.0 / mechanism.noise_multiplier), mechanism.rate_with)
 
 
 def guarantee(mechanism: Mechanism) -> TradeOff:
@@ -79,13 +76,13 @@ def guarantee(mechanism: Mechanism) -> TradeOff:
             # the batch and the new record's membership are revealed: (1-q) on Id, q on the rest
             return RevealedMixture((1.0 - mechanism.q, mechanism.q), (Identity(), asgm_given_batch(mechanism)))
         case _:
-            step = denominator_step(mechanism)
+            step = mechanism.neighbours.step()  # type: ignore[attr-defined]
             if step is None:
                 return noisy_sum(mechanism)
             return transparent(mechanism, step)
 
 
-def transparent(mechanism: Expected, step: int, *, groups: int = 0) -> GaussianPairs:
+def transparent(mechanism: Mechanism, step: float, *, groups: int = 0) -> GaussianPairs:
     """Theorems EASGM_HIGH and FEASGM: the batch and the new record's membership are revealed."""
     out, joined = (batch_shift(mechanism, step, offset, groups=groups) for offset in (0.0, float(step)))
     q = mechanism.q
@@ -114,7 +111,7 @@ def _other_proofs(mechanism: Mechanism) -> tuple[LowerBound, ...]:
                 size_revealed(mechanism.dataset_size, mechanism.q, mechanism.noise_multiplier),
             )
         case _:
-            step = denominator_step(mechanism)
+            step = mechanism.neighbours.step()  # type: ignore[attr-defined]
             if step is None:
                 return ()
             sum_only = noisy_sum(mechanism)
@@ -135,7 +132,7 @@ def ceiling(mechanism: Mechanism) -> TradeOff | None:
             scaled = gaussian_pair(mechanism.dimension - 1, 0.0, log_scale=float(_log_ratio(mechanism.dataset_size)))
             return Subsampled(scaled, asgm_ceiling_rate(mechanism))
         case _:
-            step = denominator_step(mechanism)
+            step = mechanism.neighbours.step()  # type: ignore[attr-defined]
             if step is None:
                 return None
             return gaussian_pair(_dimension(mechanism) - 1, 0.0, log_scale=float(_log_ratio(step)))
@@ -151,7 +148,7 @@ def ceiling_clt(mechanism: Mechanism) -> CentralLimit | None:
                 return None
             return central_limit(mechanism.dataset_size, mechanism.dimension - 1, rate=asgm_ceiling_rate(mechanism))
         case _:
-            step = denominator_step(mechanism)
+            step = mechanism.neighbours.step()  # type: ignore[attr-defined]
             return None if step is None else central_limit(step, mechanism.dimension - 1)
 
 
@@ -164,7 +161,7 @@ def asgm_ceiling_rate(mechanism: ASGM) -> float:
 def leakage(mechanism: Mechanism) -> Leakage:
     """The best attacker of the family of explicit pairs."""
     pairs = explicit_pairs(mechanism)
-    if not isinstance(mechanism, ASGM) and is_sum(mechanism):
+    if mechanism.is_sum:
         # the pair (0, C u) attains the SGM curve exactly
         return Leakage((pairs[0],), (noisy_sum(mechanism),))
     return Leakage(tuple(pairs), tuple(pair.curve for pair in pairs))
@@ -205,7 +202,7 @@ def per_pair(
         shifts = np.where(sizes > 0, shift(sizes) / ((sizes + 1.0) * sigma), np.sqrt(new_square) / sigma)
         batch = _compressed(mechanism.dimension, weights, shifts, scales)
         return RevealedMixture((1.0 - q, q), (Identity(), batch))
-    step = denominator_step(mechanism)
+    step = mechanism.neighbours.step()
     if step is None:
         return Subsampled(Gaussian(float(np.sqrt(new_square)) / sigma), q)
     shifts = np.concatenate([shift(0.0), shift(float(step))]) / ((step + 1.0) * sigma)
@@ -280,7 +277,7 @@ def _log_ratio(step: ArrayLike) -> Array:
     return np.asarray(-np.log1p(1.0 / np.asarray(step, dtype=np.float64)))
 
 
-def batch_shift(mechanism: Expected, step: int, offset: float, extra: int = 0, *, groups: int = 0) -> GaussianPairs:
+def batch_shift(mechanism: Mechanism, step: float, offset: float, extra: int = 0, *, groups: int = 0) -> GaussianPairs:
     """Mixture over batch sizes k of T(N(0, I), N(mu_k, s^2 I)), mu_k = (offset + k)/((K+1) sigma): Theorem EASGM_HIGH's f_B.
 
     `extra` = 1 draws the batch from D' instead of D. With `groups`, sizes are cut into about so many and each group is bounded

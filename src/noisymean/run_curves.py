@@ -16,13 +16,13 @@ import numpy as np
 
 from noisymean.accountant import account
 from noisymean.accounts import Account
-from noisymean.composition import Composed
-from noisymean.cumulants import SlowDecay
+from noisymean.compose.contour import Composed
+from noisymean.compose.engine import Chain, DeltaCurve, Rounds
 from noisymean.errors import Undefined
+from noisymean.laws.cumulants import SlowDecay
 from noisymean.many_rounds import claimed_rounds, guarantee_rounds, leakage_rounds, noisy_sum_rounds
-from noisymean.mechanisms import ASGM, Mechanism, is_sum
+from noisymean.mechanisms import Mechanism
 from noisymean.numerics.logs import Array
-from noisymean.rounds import Chain, DeltaCurve, Rounds
 from noisymean.tradeoff import Side, TradeOff
 
 _POINTS = 257
@@ -89,7 +89,7 @@ def run_curves(
 ) -> RunCurves:
     """The curves after `steps` rounds, from `points` tests; `progress` is told before the guarantee, which takes longest."""
     claim = _traced(claimed_rounds(mechanism, steps), alpha, points, chord=True)
-    if not isinstance(mechanism, ASGM) and is_sum(mechanism):
+    if mechanism.is_sum:
         # the tests that make the truth are its supporting lines as well
         truth = noisy_sum_rounds(mechanism, steps)
         leaked, sound = (_traced(truth, alpha, points, chord=chord) for chord in (True, False))

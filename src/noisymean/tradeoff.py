@@ -19,22 +19,19 @@ An atom of the loss, such as the identity's at 0, needs no care: its line *is* t
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from functools import cached_property
 from typing import NamedTuple, final
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import log_ndtr, ndtr, ndtri
+from scipy.special import log_ndtr, ndtri
 
 from noisymean.errors import InvalidInput, check_number, check_probability
 from noisymean.numerics.chi_square import RELATIVE_ERROR
 from noisymean.numerics.inversion import bracket_decreasing, solve_decreasing
-from noisymean.numerics.logs import Array, log1mexp, log_difference, log_weighted_sum
+from noisymean.numerics.logs import Array, log_difference
 
 # Losses beyond this are reported as infinite.
 LARGEST_EPSILON = 1e9
@@ -101,18 +98,18 @@ class TradeOff(ABC):
     @final
     def __call__(self, alpha: ArrayLike) -> Array:
         """f(alpha): the least false negative rate at false positive rate alpha."""
-        value, _ = self._line(_checked(alpha))
+        value, _ = self._line(checked(alpha))
         return np.clip(value, 0.0, 1.0)
 
     @final
     def lower(self, alpha: ArrayLike) -> Array:
         """A number that is never above f(alpha): rounding and left-out mass are subtracted."""
-        value, margin = self._line(_checked(alpha))
+        value, margin = self._line(checked(alpha))
         return np.clip(value - margin, 0.0, 1.0)
 
     def upper(self, alpha: ArrayLike) -> Array:
         """A number that is never below f(alpha): the chord between two tests on either side of it, rounded up."""
-        alpha = _checked(alpha)
+        alpha = checked(alpha)
         value = np.where(alpha >= 1.0, 0.0, self._at_zero() + self.relative_error + self.slack)
         inner = (alpha > 0.0) & (alpha < 1.0)
         if inner.any():
@@ -190,7 +187,7 @@ class TradeOff(ABC):
     @final
     def epsilon(self, delta: float, side: Side = Side.NEAREST) -> float:
         """The least epsilon >= 0 for which Q <= e^epsilon P + delta holds on all sets; inf if there is none."""
-        delta = float(_checked(delta, "delta"))
+        delta = float(checked(delta, "delta"))
         if delta == 0.0:
             raise InvalidInput("delta", delta, "> 0", "losses are unbounded, so no finite epsilon has delta = 0")
         return self.epsilon_of_log(float(np.log(delta)), side)
@@ -257,7 +254,7 @@ class TradeOff(ABC):
     @final
     def bayes_error(self, prior: float = 0.5) -> float:
         """Least average error of an attacker who holds `prior` for P: min over t of prior*alpha + (1-prior)*beta."""
-        prior = float(_checked(prior, "prior"))
+        prior = float(checked(prior, "prior"))
         if prior in (0.0, 1.0):
             return 0.0
         tails = self.tails(np.array([np.log(prior) - np.log1p(-prior)]))
@@ -286,12 +283,9 @@ class TradeOff(ABC):
         return float(mu.min()), float(mu.max())
 
 
-def _checked(value: ArrayLike, name: str = "alpha") -> Array:
+def checked(value: ArrayLike, name: str = "alpha") -> Array:
+    """An array of probabilities; else InvalidInput."""
     return np.asarray(check_probability(name, value), dtype=np.float64)
-
-
-def _from_small(above: Array) -> tuple[Array, Array]:
-    return above, log1mexp(above)
 
 
 @final
@@ -329,313 +323,3 @@ class Inverse(TradeOff):
 
     def _epsilon_guess(self, log_delta: float, *, reverse: bool) -> float:
         return self.forward._epsilon_guess(log_delta, reverse=not reverse)
-
-
-@final
-@dataclass(frozen=True)
-class Identity(TradeOff):
-    """Id(alpha) = 1 - alpha: nothing leaks. The neutral element of the tensor product."""
-
-    def tails(self, t: Array) -> Tails:
-        above = np.where(np.asarray(t) < 0.0, 0.0, -np.inf)
-        below = np.where(np.asarray(t) < 0.0, -np.inf, 0.0)
-        return Tails(above, below, above, below)
-
-    def _line(self, alpha: Array) -> tuple[Array, Array]:
-        return 1.0 - alpha, np.zeros_like(alpha)
-
-    def upper(self, alpha: ArrayLike) -> Array:
-        return 1.0 - _checked(alpha)
-
-    def power(self, count: int) -> Identity:
-        """The tensor power, again the identity."""
-        return self
-
-
-@final
-@dataclass(frozen=True)
-class Gaussian(TradeOff):
-    """G_mu = T(N(0, 1), N(mu, 1)), the paper's Definition of mu-GDP."""
-
-    mu: float
-
-    def __post_init__(self) -> None:
-        check_number("mu", self.mu, least=0.0)
-
-    def tails(self, t: Array) -> Tails:
-        t = np.asarray(t, dtype=np.float64)
-        if self.mu == 0.0:
-            return Identity().tails(t)
-        with np.errstate(over="ignore"):
-            z = t / self.mu
-        half = 0.5 * self.mu
-        return Tails(log_ndtr(-z - half), log_ndtr(z + half), log_ndtr(half - z), log_ndtr(z - half))
-
-    def _line(self, alpha: Array) -> tuple[Array, Array]:
-        value = ndtr(-ndtri(alpha) - self.mu)
-        return value, RELATIVE_ERROR * value
-
-    def upper(self, alpha: ArrayLike) -> Array:
-        value, margin = self._line(_checked(alpha))
-        return np.clip(value + margin, 0.0, 1.0)
-
-    def power(self, count: int) -> Gaussian:
-        """G_mu tensored `count` times is G_{mu sqrt(count)}."""
-        return Gaussian(self.mu * float(np.sqrt(count)))
-
-
-@final
-@dataclass(frozen=True)
-class EpsilonDelta(TradeOff):
-    """f_{eps,delta}(alpha) = max(0, 1 - delta - e^eps alpha, e^-eps (1 - delta - alpha)), the paper's Eq. 1.
-
-    Its extreme pair has losses -inf, -eps, eps and +inf.
-    """
-
-    eps: float
-    dlt: float = 0.0
-
-    def __post_init__(self) -> None:
-        check_number("epsilon", self.eps, least=0.0)
-        check_probability("delta", self.dlt)
-
-    def tails(self, t: Array) -> Tails:
-        t = np.asarray(t, dtype=np.float64)
-        with np.errstate(divide="ignore"):
-            infinite, finite = np.log(self.dlt), np.log1p(-self.dlt)
-        odds = np.logaddexp(0.0, self.eps)
-        likely, unlikely = finite + self.eps - odds, finite - odds
-        high, low = t >= self.eps, t < -self.eps
-        between = ~high & ~low
-        pick = [high, between, low]
-        return Tails(
-            np.select(pick, [-np.inf, unlikely, finite]),
-            np.select(pick, [0.0, np.logaddexp(infinite, likely), infinite]),
-            np.select(pick, [infinite, np.logaddexp(infinite, likely), 0.0]),
-            np.select(pick, [finite, unlikely, -np.inf]),
-        )
-
-    def power(self, count: int) -> EpsilonDelta:
-        """Closed only at eps = 0: f_{0,delta} tensored is f_{0, 1-(1-delta)^count}."""
-        if self.eps != 0.0:
-            raise ValueError(f"epsilon={self.eps}: the tensor power of f_(eps,delta) is closed only at epsilon=0")
-        return EpsilonDelta(0.0, float(-np.expm1(count * np.log1p(-self.dlt))))
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class FiniteOutcomes(TradeOff):
-    """T(P, Q) for finitely many outcomes of measure p[i] and q[i].
-
-    P and Q need not be laws: the bounds of `cells` round one up and the other down, which is then short of something.
-    """
-
-    p: Array
-    q: Array
-    short: tuple[float, float] = (0.0, 0.0)
-
-    @property
-    def relative_error(self) -> float:
-        # running sums of so many terms
-        return max(RELATIVE_ERROR, 2.3e-16 * self.p.size)
-
-    @cached_property
-    def masses(self) -> tuple[float, float]:
-        return math.fsum(np.ravel(self.p)), math.fsum(np.ravel(self.q))
-
-    @cached_property
-    def _cumulated(self) -> tuple[Array, Array, Array]:
-        p, q = np.asarray(self.p, dtype=np.float64).ravel(), np.asarray(self.q, dtype=np.float64).ravel()
-        seen = (p > 0.0) | (q > 0.0)
-        p, q = p[seen], q[seen]
-        with np.errstate(divide="ignore"):
-            losses = np.log(q) - np.log(p)
-        order = np.argsort(losses, kind="stable")
-        with np.errstate(divide="ignore"):
-            return losses[order], np.log(_both_sums(p[order])), np.log(_both_sums(q[order]))
-
-    @cached_property
-    def _polygon(self) -> tuple[Array, Array]:
-        """Vertices (alpha, beta) of the curve, alpha rising."""
-        _, p, q = self._cumulated
-        return np.exp(p[1])[::-1], np.exp(q[0])[::-1]
-
-    def _line(self, alpha: Array) -> tuple[Array, Array]:
-        value = np.minimum(np.interp(alpha, *self._polygon), 1.0 - alpha)
-        return value, self.relative_error * value
-
-    def upper(self, alpha: ArrayLike) -> Array:
-        # every vertex is a test, and so is every chord: alpha is at most what P says, beta at most what Q says and is short of
-        alpha = _checked(alpha)
-        first, second = self._polygon
-        error = 1.0 + self.relative_error
-        value = np.interp(alpha, first * error, second * error + self.short[1])
-        return np.clip(value, 0.0, 1.0 - alpha)
-
-    def tails(self, t: Array) -> Tails:
-        losses, p, q = self._cumulated
-        index = np.searchsorted(losses, np.asarray(t), side="right")
-        return Tails(p[1][index], p[0][index], q[1][index], q[0][index])
-
-
-def _both_sums(mass: Array) -> Array:
-    """Sums of the first i and of the last size - i entries, for i = 0 ... size; log(0) = -inf is meant."""
-    first = np.concatenate([[0.0], np.cumsum(mass)])
-    last = np.concatenate([np.cumsum(mass[::-1])[::-1], [0.0]])
-    return np.stack([first, last])
-
-
-@final
-@dataclass(frozen=True)
-class RevealedMixture(TradeOff):
-    """T of two mixtures with the same weights whose index the attacker is told.
-
-    The paper's Lemma "joint concavity" (one threshold for all components), equal to its Lemma "min over allocations"
-    (the best split of alpha among them).
-    """
-
-    weights: tuple[float, ...]
-    components: tuple[TradeOff, ...]
-
-    def __post_init__(self) -> None:
-        check_number("weights", self.weights, least=0.0)
-        if len(self.weights) != len(self.components) or not self.weights:
-            raise ValueError(
-                f"weights={len(self.weights)}, components={len(self.components)}: give one weight for each"
-            )
-        if abs(sum(self.weights) - 1.0) > 1e-9:
-            raise ValueError(f"weights={self.weights}: they must add up to 1")
-
-    def tails(self, t: Array) -> Tails:
-        parts = [component.tails(t) for component in self.components]
-        with np.errstate(divide="ignore"):
-            logs = np.log(np.asarray(self.weights))
-        return Tails(*(log_weighted_sum(logs, np.stack(side)) for side in zip(*parts, strict=True)))
-
-    @property
-    def slack(self) -> float:
-        return float(sum(w * c.slack for w, c in zip(self.weights, self.components, strict=True)))
-
-    @property
-    def relative_error(self) -> float:
-        return max(component.relative_error for component in self.components)
-
-    @property
-    def terms(self) -> int:
-        return sum(component.terms for component in self.components)
-
-
-@final
-@dataclass(frozen=True)
-class Subsampled(TradeOff):
-    """(1 - rate) Id + rate f = T(P, (1-rate) P + rate Q): the index is *not* revealed.
-
-    The likelihood ratio 1 - rate + rate L increases with L, so the optimal tests are those of f itself.
-    """
-
-    base: TradeOff
-    rate: float
-
-    def __post_init__(self) -> None:
-        check_probability("rate", self.rate)
-
-    def tails(self, t: Array) -> Tails:
-        t = np.asarray(t, dtype=np.float64)
-        if self.rate == 0.0:
-            return Identity().tails(t)
-        if self.rate == 1.0:
-            return self.base.tails(t)
-        # e^s = (e^t - (1 - rate))/rate; below log(1 - rate) every outcome is above the threshold
-        floor = np.log1p(-self.rate)
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            near = np.log1p(np.expm1(np.minimum(t, 30.0)) / self.rate)
-            far = t - np.log(self.rate) + np.log1p(-np.exp(floor - np.maximum(t, 0.0)))
-            s = np.where(t > 30.0, far, near)
-        s = np.where(t > floor, np.nan_to_num(s, nan=-1e30, neginf=-1e30), -1e30)
-        p_above, p_below, q_above, q_below = self.base.tails(s)
-        # even a loss of -inf of the base is log(1 - rate) here
-        everything = t < floor
-        p_above, q_above = np.where(everything, 0.0, p_above), np.where(everything, 0.0, q_above)
-        p_below, q_below = np.where(everything, -np.inf, p_below), np.where(everything, -np.inf, q_below)
-        stay, move = floor, np.log(self.rate)
-        return Tails(
-            p_above,
-            p_below,
-            np.logaddexp(stay + p_above, move + q_above),
-            np.logaddexp(stay + p_below, move + q_below),
-        )
-
-    def _line(self, alpha: Array) -> tuple[Array, Array]:
-        value, margin = self.base._line(alpha)
-        return (1.0 - self.rate) * (1.0 - alpha) + self.rate * value, self.rate * margin + RELATIVE_ERROR * (
-            1.0 - alpha
-        )
-
-    @property
-    def slack(self) -> float:
-        return self.rate * self.base.slack
-
-    @property
-    def relative_error(self) -> float:
-        return self.base.relative_error
-
-    @property
-    def terms(self) -> int:
-        return self.base.terms
-
-
-@final
-@dataclass(frozen=True)
-class ConvexHullOfMinimum(TradeOff):
-    """The largest trade-off function below all of `curves`: an adversary who may pick the pair.
-
-    Its supporting line at each slope is the lowest of theirs, so its delta is the largest of theirs.
-    """
-
-    curves: tuple[TradeOff, ...]
-
-    def tails(self, t: Array) -> Tails:
-        t = np.asarray(t, dtype=np.float64)
-        candidates = [curve.tails(t) for curve in self.curves]
-        heights = np.stack([np.logaddexp(c.q_below, t + c.p_above) for c in candidates])
-        lowest = np.argmin(heights, axis=0)
-        return Tails(*(np.choose(lowest, side) for side in zip(*candidates, strict=True)))
-
-    @property
-    def slack(self) -> float:
-        return max(curve.slack for curve in self.curves)
-
-    @property
-    def relative_error(self) -> float:
-        return max(curve.relative_error for curve in self.curves)
-
-
-@final
-@dataclass(frozen=True)
-class Maximum:
-    """Pointwise maximum of trade-off functions: a lower bound on T from several proofs. Again convex."""
-
-    curves: Sequence[TradeOff]
-
-    def __call__(self, alpha: ArrayLike) -> Array:
-        return np.asarray(np.max([curve(alpha) for curve in self.curves], axis=0))
-
-
-def symmetrized_minimum(f: TradeOff) -> TradeOff:
-    """Convex hull of min(f, f^-1): what holds whichever dataset is called D."""
-    return ConvexHullOfMinimum((f, f.inverse()))
-
-
-def symmetrized_maximum(f: TradeOff) -> Maximum:
-    """max(f, f^-1), the paper's bar f_*: a symmetric upper bound on f (Dong, Roth and Su 2022, Proposition 2)."""
-    return Maximum((f, f.inverse()))
-
-
-def from_delta(alpha: ArrayLike, epsilons: Array, deltas: Array) -> Array:
-    """f from its delta(epsilon) by duality: sup_eps 1 - delta - e^eps alpha, and the same with both signs given.
-
-    Exact in the limit of all epsilon, a lower bound for any finite list.
-    """
-    alpha = np.asarray(check_probability("alpha", alpha), dtype=np.float64)
-    lines = 1.0 - np.asarray(deltas) - np.exp(np.asarray(epsilons)) * alpha[..., None]
-    return np.asarray(np.clip(lines.max(axis=-1), 0.0, 1.0))

@@ -1,50 +1,242 @@
-"""A mechanism in words and as plain data, for everyone who prints one."""
+"""Words that more than one place prints: the meanings of the three numbers, and typed notes and reasons with their sentences.
+
+A note or a reason is a value. What decides anything looks at the value; the sentence is made here, in `__str__`, and last.
+"""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from fractions import Fraction
+from typing import final
 
-from noisymean.mechanisms import Mechanism, OpacusLoader
-
-
-def settings_line(mechanism: Mechanism, *, greek: bool = True) -> str:
-    """`EASGM: N = 59,999, n = 26,010, q = 0.005, σ = 10`, without what was not given."""
-    return f"{mechanism.name.upper()}: {numbers_line(mechanism, greek=greek)}"
-
-
-def numbers_line(mechanism: Mechanism, *, greek: bool = True) -> str:
-    """The same without the name."""
-    sizes = [
-        f"{symbol} = {value:,}"
-        for symbol, value in (("N", mechanism.dataset_size), ("n", mechanism.dimension))
-        if value is not None
-    ]
-    noise = f"{'σ' if greek else 'sigma'} = {mechanism.noise_multiplier:g}"
-    return ", ".join([*sizes, f"q = {rate_text(mechanism.rate)}", noise])
+# What each of the three numbers of a run is, in a line.
+MEANINGS = {
+    "claimed": "what the accountant of the noisy sum reports",
+    "leakage": "certainly lost, on the pair named below",
+    "guarantee": "certainly not exceeded",
+}
+NONE_KNOWN = "none known"
+NO_UPPER_BOUND = "no upper bound is known for this run"
 
 
 def rate_text(rate: Fraction) -> str:
-    """A short decimal if the rate is one, a short fraction if it is one, else four digits."""
+    """A short decimal if the rate is one, a short fraction if it is one, else four digits.
+
+    >>> rate_text(Fraction(1, 200)), rate_text(Fraction(1, 300))
+    ('0.005', '1/300')
+    """
     decimal = f"{float(rate):.6g}"
     if Fraction(decimal) == rate:
         return decimal
     return str(rate) if len(str(rate)) <= 11 else f"{float(rate):.4g}"
 
 
-def settings(mechanism: Mechanism) -> dict[str, object]:
-    """What was computed, in numbers; the exact rate as a fraction beside its float."""
-    return {
-        "dataset_size": mechanism.dataset_size,
-        "dimension": mechanism.dimension,
-        "sample_rate": mechanism.q,
-        "sample_rate_exact": str(mechanism.rate),
-        "noise_multiplier": mechanism.noise_multiplier,
-        **(_loaded(mechanism) if isinstance(mechanism, OpacusLoader) else {}),
-    }
+def one_over(rate: float) -> str:
+    """1/L where the float is that, as the length of a data loader makes it; else six digits.
+
+    >>> one_over(1 / 101), one_over(0.0123)
+    ('1/101', '0.0123')
+    """
+    length = round(1 / rate)
+    return f"1/{length}" if 1 / length == rate else f"{rate:.6g}"
 
 
-def _loaded(mechanism: OpacusLoader) -> dict[str, object]:
-    """What the data loader was, and what its noise was calibrated to."""
-    dropping = ("drop_last",) if mechanism.drop_last else ()
-    calibrated = ("target_epsilon", "target_delta", "epochs", "accountant") if mechanism.is_calibrated else ()
-    return {name: getattr(mechanism, name) for name in ("batch_size", *dropping, *calibrated)}
+class Words(ABC):
+    """A value that has a sentence."""
+
+    @abstractmethod
+    def __str__(self) -> str:
+        """The sentence, without its full stop."""
+
+
+class Note(Words):
+    """What a reader of the numbers must know besides."""
+
+
+class Reason(Words):
+    """Why nothing is proved about a run."""
+
+
+# --- notes -------------------------------------------------------------------------------------------------------------
+
+
+@final
+@dataclass(frozen=True)
+class SizeIsPublic(Note):
+    """Zero-out adjacency."""
+
+    def __str__(self) -> str:
+        return (
+            "zero-out: N is public, so the denominator is a constant and the SGM claim may be made, "
+            "for neighbours of the same size only"
+        )
+
+
+@final
+@dataclass(frozen=True)
+class ReplacedIsBoth(Note):
+    """Replace-one adjacency."""
+
+    def __str__(self) -> str:
+        return (
+            "replace-one: N is public, so the denominator is a constant, but the claim is for one record added or removed; "
+            "a replaced one is both, and costs up to twice as much"
+        )
+
+
+@final
+@dataclass(frozen=True)
+class OnlyAdded(Note):
+    """The dataset is too small for one record to be removed."""
+
+    size: int
+
+    def __str__(self) -> str:
+        return f"only a record added to the {self.size} is judged: without one of them there is nothing to divide by"
+
+
+@final
+@dataclass(frozen=True)
+class FloorSteps(Note):
+    """floor(N q) changes with one record."""
+
+    before: int
+    after: int
+
+    def __str__(self) -> str:
+        change = "added" if self.after > self.before else "removed"
+        return f"floor(N*q) steps from {self.before} to {self.after} when one record is {change}"
+
+
+@final
+@dataclass(frozen=True)
+class FloorStays(Note):
+    """floor(N q) is the same with one record more and one less."""
+
+    floor: int
+
+    def __str__(self) -> str:
+        return f"floor(N*q) = {self.floor} with one record more or less: at this N the mechanism is SGM"
+
+
+@final
+@dataclass(frozen=True)
+class LoaderRuns(Note):
+    """(records, batches of an epoch, denominator) at neighbouring numbers of records."""
+
+    runs: tuple[tuple[int, int, int], ...]
+
+    def __str__(self) -> str:
+        each = (f"{size} records, 1/{length} and {divisor}" for size, length, divisor in self.runs)
+        return f"Opacus samples and divides: {'; '.join(each)}"
+
+
+@final
+@dataclass(frozen=True)
+class ToldAnotherRate(Note):
+    """The sampler draws at 1/length, the accountant is told 1/steps."""
+
+    length: int
+    steps: int
+
+    def __str__(self) -> str:
+        return f"the sampler's rate is 1/{self.length} but the accountant is told 1/{self.steps}"
+
+
+@final
+@dataclass(frozen=True)
+class NoiseFollowsSize(Note):
+    """(records, noise multiplier) at neighbouring numbers of records."""
+
+    target_epsilon: float
+    noises: tuple[tuple[int, float], ...]
+
+    def __str__(self) -> str:
+        each = "; ".join(f"{size} records, {noise:.6g}" for size, noise in self.noises)
+        return f"the noise multiplier is calibrated to epsilon = {self.target_epsilon:g}: {each}"
+
+
+@final
+@dataclass(frozen=True)
+class EpochsDiffer(Note):
+    """Steps of an epoch at neighbouring numbers of records."""
+
+    steps: tuple[int, ...]
+
+    def __str__(self) -> str:
+        return (
+            f"an epoch has {' or '.join(map(str, self.steps))} steps, depending on one record: "
+            "counting epochs leaks the size by itself"
+        )
+
+
+# --- reasons -----------------------------------------------------------------------------------------------------------
+
+
+@final
+@dataclass(frozen=True)
+class RateMoves(Reason):
+    """The sampling rates on D and D'."""
+
+    before: float
+    after: float
+
+    def __str__(self) -> str:
+        return (
+            f"the sampling rate itself changes with the number of records ({one_over(self.before)} to"
+            f" {one_over(self.after)}), and no bound covers that: fix the rate and the denominator as constants"
+        )
+
+
+@final
+@dataclass(frozen=True)
+class DenominatorFalls(Reason):
+    """One record more makes the denominator smaller."""
+
+    before: float
+    after: float
+
+    def __str__(self) -> str:
+        return (
+            f"one record more makes the denominator smaller ({self.before:g} to {self.after:g}), and no bound covers that:"
+            " fix it as a constant"
+        )
+
+
+@final
+@dataclass(frozen=True)
+class NoiseMoves(Reason):
+    """The noise multipliers on D and D'."""
+
+    before: float
+    after: float
+
+    def __str__(self) -> str:
+        return (
+            f"the noise multiplier changes with the number of records ({self.before:.6g} to {self.after:.6g}), and no bound"
+            " covers that: give make_private a noise_multiplier of yours"
+        )
+
+
+@final
+@dataclass(frozen=True)
+class BeyondDoubles(Reason):
+    """The proofs there are say infinity."""
+
+    def __str__(self) -> str:
+        return (
+            "the bound exceeds what double precision can hold, or delta is below what the sum over batch sizes is charged"
+            " with"
+        )
+
+
+@final
+@dataclass(frozen=True)
+class Said(Reason):
+    """A reason that somebody else gives, in their words: a prober's doubts, a quantity that does not exist."""
+
+    sentence: str
+
+    def __str__(self) -> str:
+        return self.sentence

@@ -16,7 +16,7 @@ from scipy.stats import binom, norm
 
 import noisymean as nm
 from noisymean.accountant import guaranteed_epsilon
-from noisymean.explicit_pair import explicit_pairs
+from noisymean.laws.on_a_line import explicit_pairs
 from noisymean.many_rounds import pair_rounds
 from noisymean.tradeoff import Side
 from truth import Configuration, Setting, truth

@@ -20,12 +20,14 @@ import noisymean as nm
 import strategies
 from effort import THOROUGH, examples
 from noisymean import accountant
-from noisymean.cumulants import GaussianPairCumulants
-from noisymean.gaussian_pair import gaussian_pair
+from noisymean.compose.engine import Loss, Rounds
+from noisymean.laws.closed import Gaussian
+from noisymean.laws.cumulants import GaussianPairCumulants
+from noisymean.laws.gaussian import gaussian_pair
+from noisymean.laws.subsampled import Subsampled
 from noisymean.many_rounds import sgm_cumulants
 from noisymean.mechanisms import exact_rate
-from noisymean.rounds import Loss, Rounds
-from noisymean.tradeoff import Gaussian, Side, Subsampled
+from noisymean.tradeoff import Side
 
 KINDS = (nm.SGM, nm.EASGM, nm.ASGM, nm.FEASGM)
 

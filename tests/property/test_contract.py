@@ -10,23 +10,16 @@ import pytest
 
 import noisymean as nm
 from noisymean import composition, explicit_pair, gaussian_pair, size_revealed, tradeoff
-from noisymean.composition import Composed
-from noisymean.cumulants import Cumulants, GaussianPairCumulants, Outcomes, Sum
-from noisymean.explicit_pair import LossOnLine, TabulatedPair, explicit_pairs
-from noisymean.gaussian_pair import GaussianPairs
+from noisymean.compose.contour import Composed
+from noisymean.laws.closed import EpsilonDelta, Gaussian, Identity
+from noisymean.laws.cumulants import Cumulants, GaussianPairCumulants, Outcomes, Sum
+from noisymean.laws.finite import FiniteOutcomes
+from noisymean.laws.gaussian import GaussianPairs
+from noisymean.laws.hulls import ConvexHullOfMinimum, from_delta
+from noisymean.laws.on_a_line import LossOnLine, TabulatedPair, explicit_pairs
+from noisymean.laws.subsampled import RevealedMixture, Subsampled
 from noisymean.many_rounds import leakage_rounds, sgm_cumulants
-from noisymean.tradeoff import (
-    ConvexHullOfMinimum,
-    EpsilonDelta,
-    FiniteOutcomes,
-    Gaussian,
-    Identity,
-    Inverse,
-    RevealedMixture,
-    Subsampled,
-    TradeOff,
-    from_delta,
-)
+from noisymean.tradeoff import Inverse, TradeOff
 
 
 def product_pair(size: int, dimension: int, rate: float, sigma: float) -> TradeOff:

@@ -14,17 +14,12 @@ import noisymean as nm
 import oracles
 import strategies
 from effort import examples
-from noisymean.gaussian_pair import gaussian_pair
-from noisymean.tradeoff import (
-    FiniteOutcomes,
-    Gaussian,
-    Identity,
-    RevealedMixture,
-    Subsampled,
-    TradeOff,
-    symmetrized_maximum,
-    symmetrized_minimum,
-)
+from noisymean.laws.closed import Gaussian, Identity
+from noisymean.laws.finite import FiniteOutcomes
+from noisymean.laws.gaussian import gaussian_pair
+from noisymean.laws.hulls import symmetrized_maximum, symmetrized_minimum
+from noisymean.laws.subsampled import RevealedMixture, Subsampled
+from noisymean.tradeoff import TradeOff
 
 # Rounding of two curves that are compared with one another.
 ROUNDING = 1e-11

@@ -14,7 +14,7 @@ import noisymean as nm
 import oracles
 import strategies
 from effort import examples
-from noisymean.size_revealed import size_revealed
+from noisymean.laws.size_revealed import size_revealed
 
 KINDS = (nm.EASGM, nm.ASGM, nm.FEASGM)
 INNER = np.concatenate([np.logspace(-6, -2, 5), np.linspace(0.03, 0.97, 20), [0.999]])

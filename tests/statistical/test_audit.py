@@ -16,9 +16,9 @@ from noisymean.audit.estimate import estimate
 from noisymean.audit.laws import KnownPair
 from noisymean.audit.reference import simulated
 from noisymean.audit.verdict import judge
+from noisymean.laws.closed import Gaussian
 from noisymean.targets.protocol import Structure
 from noisymean.targets.synthetic import Gradients, Synthetic
-from noisymean.tradeoff import Gaussian
 
 CONFIDENCE = 0.9
 

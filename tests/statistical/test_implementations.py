@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from noisymean.audit import Audit, audit, distinguisher
-from noisymean.targets.methods import METHODS, dpsur_method, opacus_method
+from noisymean.paper.methods import METHODS, dpsur_method, opacus_method
 from noisymean.targets.opacus_releases.setup import Mode, Reduction
 from noisymean.targets.protocol import Target
 

@@ -16,9 +16,9 @@ from scipy.special import betaincinv
 
 import noisymean as nm
 import oracles
-from noisymean.explicit_pair import explicit_pairs
+from noisymean.laws.on_a_line import explicit_pairs
+from noisymean.laws.size_revealed import size_revealed
 from noisymean.pairs import Added, Datasets
-from noisymean.size_revealed import size_revealed
 
 FAILURE = 1e-6
 FEW, MANY = 20_000, 1_000_000

@@ -9,7 +9,7 @@ from noisymean.audit.distinguishers.base import Judge, Labelled, best_threshold,
 from noisymean.audit.estimate import delta_lower, epsilon_lower, estimate, lower_hull
 from noisymean.audit.intervals import Levels, upper_limit
 from noisymean.audit.verdict import judge
-from noisymean.tradeoff import EpsilonDelta, Gaussian, Identity
+from noisymean.laws.closed import EpsilonDelta, Gaussian, Identity
 
 
 def normal_trials(mu, count, seed=1):

@@ -13,7 +13,9 @@ from noisymean.audit.distinguishers.base import RATES, Judge, Labelled, first_co
 from noisymean.audit.estimate import estimate
 from noisymean.audit.sight import PROBABILITY, Broken, Check
 from noisymean.audit.verdict import judge
-from noisymean.tradeoff import EpsilonDelta, Gaussian, Subsampled, TradeOff
+from noisymean.laws.closed import EpsilonDelta, Gaussian
+from noisymean.laws.subsampled import Subsampled
+from noisymean.tradeoff import TradeOff
 
 REPEATS = 150
 DELTA = 1e-5

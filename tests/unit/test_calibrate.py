@@ -10,7 +10,7 @@ import pytest
 import many_rounds_oracles as reference
 import noisymean as nm
 from noisymean.errors import InvalidInput
-from noisymean.tradeoff import Gaussian
+from noisymean.laws.closed import Gaussian
 
 SIZES = {"dataset_size": 60_000, "dimension": 26_010}
 

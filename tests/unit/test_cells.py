@@ -6,7 +6,7 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from noisymean.cells import Cells, Ends, line_masses, ring_masses
+from noisymean.laws.cells import Cells, Ends, line_masses, ring_masses
 from noisymean.tradeoff import Side
 
 EDGES = np.array([-np.inf, -40.0, -3.0, -1e-9, 0.0, 0.4, 2.0, 8.0, 38.0, np.inf])

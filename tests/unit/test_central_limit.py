@@ -8,8 +8,9 @@ from mpmath import mpf
 
 import oracles
 from noisymean.central_limit import BERRY_ESSEEN, central_limit
-from noisymean.gaussian_pair import gaussian_pair
-from noisymean.tradeoff import Gaussian, symmetrized_maximum
+from noisymean.laws.closed import Gaussian
+from noisymean.laws.gaussian import gaussian_pair
+from noisymean.laws.hulls import symmetrized_maximum
 
 STEPS = (1, 2, 4, 999, 59_999)
 

@@ -9,11 +9,12 @@ from mpmath import mpf
 
 import many_rounds_oracles as reference
 import oracles
-from noisymean.composition import COMPOSED_ERROR, Composed, saddle_point
-from noisymean.cumulants import Cumulants, GaussianPairCumulants, Outcomes, SlowDecay, Sum
-from noisymean.gaussian_pair import gaussian_pair
+from noisymean.compose.contour import COMPOSED_ERROR, Composed, saddle_point
+from noisymean.laws.closed import Gaussian
+from noisymean.laws.cumulants import Cumulants, GaussianPairCumulants, Outcomes, SlowDecay, Sum
+from noisymean.laws.gaussian import gaussian_pair
 from noisymean.many_rounds import sgm_cumulants
-from noisymean.tradeoff import Gaussian, Side, TradeOff
+from noisymean.tradeoff import Side, TradeOff
 
 
 def shifted(mu: float) -> Cumulants:

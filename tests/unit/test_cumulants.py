@@ -13,10 +13,10 @@ from mpmath import mp, mpc, mpf
 
 import many_rounds_oracles as reference
 import noisymean as nm
-from noisymean.cumulants import Cumulants, GaussianPairCumulants, Line, Outcomes, Sum
-from noisymean.explicit_pair import explicit_pairs
+from noisymean.laws.cumulants import Cumulants, GaussianPairCumulants, Line, Outcomes, Sum
+from noisymean.laws.on_a_line import explicit_pairs
+from noisymean.laws.size_revealed import SizeRevealed, size_revealed
 from noisymean.many_rounds import pair_rounds, sgm_cumulants
-from noisymean.size_revealed import SizeRevealed, size_revealed
 
 Moment = Callable[[object], mpf]
 # beyond this many widths a bell has fallen below 1e-25

@@ -19,8 +19,8 @@ import pytest
 
 from noisymean.cli import main
 from noisymean.errors import InvalidInput
-from noisymean.targets import data
-from noisymean.targets.data import catalogue, formats, packages
+from noisymean.paper import data
+from noisymean.paper.data import catalogue, formats, packages
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 

@@ -12,9 +12,9 @@ import pytest
 import noisymean as nm
 from noisymean.cli import reproduce
 from noisymean.cli.app import run
-from noisymean.experiments import implementations, opacus_200_rounds, synthetic_delta, synthetic_dimension, theory
-from noisymean.experiments.experiment import Effort
-from noisymean.report import implementation_plots, theory_plots
+from noisymean.paper import implementations, opacus_200_rounds, synthetic_delta, synthetic_dimension, theory
+from noisymean.paper.experiment import Effort
+from noisymean.paper.plots import implementation_plots, theory_plots
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 

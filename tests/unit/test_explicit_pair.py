@@ -10,9 +10,9 @@ import pytest
 
 import noisymean as nm
 import oracles
-from noisymean.composition import Composed
-from noisymean.explicit_pair import ExplicitPair, LineMixture, TabulatedPair, explicit_pairs
-from noisymean.gaussian_pair import gaussian_pair
+from noisymean.compose.contour import Composed
+from noisymean.laws.gaussian import gaussian_pair
+from noisymean.laws.on_a_line import ExplicitPair, LineMixture, TabulatedPair, explicit_pairs
 from noisymean.many_rounds import pair_rounds
 from noisymean.pairs import Added, Datasets, Replaced
 from noisymean.tradeoff import Side

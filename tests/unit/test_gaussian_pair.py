@@ -9,8 +9,9 @@ from mpmath import mp, mpf
 
 import oracles
 from noisymean.errors import InvalidInput
-from noisymean.gaussian_pair import GaussianPairs, gaussian_pair
-from noisymean.tradeoff import Gaussian, Identity, TradeOff
+from noisymean.laws.closed import Gaussian, Identity
+from noisymean.laws.gaussian import GaussianPairs, gaussian_pair
+from noisymean.tradeoff import TradeOff
 
 # (dimension, shift, log scale): s = K/(K+1) for K = 1, 2, 4, 999, 59999 and scales above 1, every pairing that is not trivial
 PAIRS = [

@@ -10,7 +10,8 @@ import pytest
 
 import noisymean as nm
 from noisymean.errors import InvalidInput
-from noisymean.tradeoff import Gaussian, Side
+from noisymean.laws.closed import Gaussian
+from noisymean.tradeoff import Side
 
 dp = pytest.importorskip("dp_accounting")
 

@@ -18,9 +18,9 @@ import noisymean as nm
 from command_line import run
 from noisymean.errors import InvalidInput
 from noisymean.integrations.pytest_plugin import NotPrivate, TooWeak, assert_private
+from noisymean.laws.closed import Gaussian
 from noisymean.outward import at_least, at_most
 from noisymean.targets.synthetic import Synthetic
-from noisymean.tradeoff import Gaussian
 
 ROOT = Path(__file__).parents[2]
 

@@ -9,7 +9,8 @@ import pytest
 import noisymean as nm
 from noisymean.errors import Undefined
 from noisymean.integrations import segments
-from noisymean.tradeoff import Gaussian, Side
+from noisymean.laws.closed import Gaussian
+from noisymean.tradeoff import Side
 
 DELTA = 1e-5
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import noisymean as nm
-from noisymean.mechanisms import denominator_step, exact_rate, with_public_size
+from noisymean.mechanisms import exact_rate, with_public_size
 
 KINDS = (nm.EASGM, nm.ASGM, nm.FEASGM)
 GOOD: dict[str, Any] = {"dataset_size": 10, "dimension": 5, "sample_rate": 0.5, "noise_multiplier": 1.0}
@@ -105,18 +105,18 @@ class TestTheFloor:
 
 class TestTheStep:
     def test_easgm_steps_by_its_size(self) -> None:
-        assert denominator_step(nm.EASGM(**GOOD)) == 10
+        assert nm.EASGM(**GOOD).neighbours.step() == 10
 
     def test_easgm_of_nothing_is_undefined(self) -> None:
         with pytest.raises(nm.Undefined, match=r"dataset_size=0: must be >= 1 for EASGM; "):
-            denominator_step(nm.EASGM(**{**GOOD, "dataset_size": 0}))
+            nm.EASGM(**{**GOOD, "dataset_size": 0}).neighbours.step()
 
     def test_sgm_never_steps(self) -> None:
-        assert denominator_step(nm.SGM(sample_rate=0.1, noise_multiplier=1.0)) is None
+        assert nm.SGM(sample_rate=0.1, noise_multiplier=1.0).neighbours.step() is None
 
     def test_feasgm_steps_when_its_floor_does(self) -> None:
         def step(size: int, rate: str) -> int | None:
-            return denominator_step(nm.FEASGM(**{**GOOD, "dataset_size": size, "sample_rate": rate}))
+            return nm.FEASGM(**{**GOOD, "dataset_size": size, "sample_rate": rate}).neighbours.step()
 
         assert step(140_199, "0.005") == 700
         assert step(140_200, "0.005") is None
@@ -192,7 +192,7 @@ class TestPublicSize:
         for kind in (nm.EASGM, nm.FEASGM):
             mechanism = with_public_size(kind(**GOOD), adjacency)
             assert mechanism == nm.SGM(**GOOD)
-            assert denominator_step(mechanism) is None
+            assert mechanism.neighbours.step() is None
 
     def test_add_remove_changes_nothing(self) -> None:
         for kind in KINDS:

@@ -18,9 +18,9 @@ import noisymean as nm
 torch = pytest.importorskip("torch", reason="needs torch: pip install 'noisymean[audit]'")
 
 from noisymean.errors import InvalidInput  # noqa: E402
+from noisymean.paper.dpsur import Denominator, Dpsur, Selection  # noqa: E402
+from noisymean.paper.methods import METHODS, dpsur_method, method_named, opacus_method  # noqa: E402
 from noisymean.targets import registry  # noqa: E402
-from noisymean.targets.dpsur import Denominator, Dpsur, Selection  # noqa: E402
-from noisymean.targets.methods import METHODS, dpsur_method, method_named, opacus_method  # noqa: E402
 from noisymean.targets.opacus import Alike, GivenRows, OpacusTarget, Photographs, release_named  # noqa: E402
 from noisymean.targets.opacus_releases import client, install  # noqa: E402
 from noisymean.targets.opacus_releases.releases import VERSIONS, Clipping, GradSample, Release  # noqa: E402

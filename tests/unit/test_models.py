@@ -13,8 +13,8 @@ torch = pytest.importorskip("torch", reason="needs torch: pip install 'noisymean
 from torch import nn  # noqa: E402
 
 from noisymean.errors import InvalidInput  # noqa: E402
-from noisymean.targets import data  # noqa: E402
-from noisymean.targets.models import (  # noqa: E402
+from noisymean.paper import data  # noqa: E402
+from noisymean.paper.models import (  # noqa: E402
     MODELS,
     Classification,
     Diffusion,
@@ -23,7 +23,7 @@ from noisymean.targets.models import (  # noqa: E402
     model_named,
     parameter_count,
 )
-from noisymean.targets.models.unet import NO_LABEL, Attention, Residual, sinusoids  # noqa: E402
+from noisymean.paper.models.unet import NO_LABEL, Attention, Residual, sinusoids  # noqa: E402
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 COUNTS = {

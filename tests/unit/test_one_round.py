@@ -13,10 +13,10 @@ from scipy.special import ndtr, ndtri
 
 import noisymean as nm
 import oracles
-from noisymean.gaussian_pair import GaussianPairs
+from noisymean.laws.gaussian import GaussianPairs
+from noisymean.laws.subsampled import Subsampled
 from noisymean.numerics import binomial
 from noisymean.one_round import batch_shift
-from noisymean.tradeoff import Subsampled
 
 KINDS = (nm.EASGM, nm.ASGM, nm.FEASGM)
 

@@ -561,7 +561,7 @@ def test_batches_that_are_cut_for_memory(maximum: int) -> None:
 
 
 def test_a_simulation_is_of_the_loader_that_was_asked_for() -> None:
-    from noisymean.accountant import moving_pair
+    from noisymean.mechanisms import moving_pair
     from noisymean.targets.synthetic import Gradients, Synthetic
 
     given = {"dataset_size": 10, "batch_size": 10, "dimension": 3}

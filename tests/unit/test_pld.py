@@ -11,25 +11,19 @@ import pytest
 from scipy.special import ndtr
 
 import many_rounds_oracles as reference
-from noisymean.explicit_pair import LossOnLine, TabulatedPair
-from noisymean.gaussian_pair import gaussian_pair
-from noisymean.pld import put
-from noisymean.pld.compose import GridComposition
-from noisymean.pld.discretize import Atoms, discretize
-from noisymean.pld.put import composed
-from noisymean.pld.spectrum import splitting_kernel
-from noisymean.pld.window import Layer, Parts, Window, layers_at, window_around, window_at_epsilon
-from noisymean.size_revealed import size_revealed
-from noisymean.tradeoff import (
-    EpsilonDelta,
-    FiniteOutcomes,
-    Gaussian,
-    Identity,
-    RevealedMixture,
-    Side,
-    Subsampled,
-    TradeOff,
-)
+from noisymean.compose.grid import put
+from noisymean.compose.grid.composition import GridComposition
+from noisymean.compose.grid.discretize import Atoms, discretize
+from noisymean.compose.grid.put import composed
+from noisymean.compose.grid.spectrum import splitting_kernel
+from noisymean.compose.grid.window import Layer, Parts, Window, layers_at, window_around, window_at_epsilon
+from noisymean.laws.closed import EpsilonDelta, Gaussian, Identity
+from noisymean.laws.finite import FiniteOutcomes
+from noisymean.laws.gaussian import gaussian_pair
+from noisymean.laws.on_a_line import LossOnLine, TabulatedPair
+from noisymean.laws.size_revealed import size_revealed
+from noisymean.laws.subsampled import RevealedMixture, Subsampled
+from noisymean.tradeoff import Side, TradeOff
 
 CURVES: dict[str, TradeOff] = {
     "gaussian": Gaussian(0.8),

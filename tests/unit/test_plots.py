@@ -14,7 +14,7 @@ import pytest
 import noisymean as nm
 from noisymean.errors import MissingDependency
 from noisymean.report import plots
-from noisymean.words import rate_text, settings_line
+from noisymean.words import rate_text
 
 pytest.importorskip("matplotlib")
 
@@ -146,4 +146,4 @@ def test_a_rate_is_shown_exactly_where_that_is_short(rate: Fraction, text: str) 
 
 
 def test_settings_in_one_line() -> None:
-    assert settings_line(EXACT.mechanism, greek=False) == "SGM: q = 1/3, sigma = 1"
+    assert EXACT.mechanism.in_a_line(greek=False) == "SGM: q = 1/3, sigma = 1"

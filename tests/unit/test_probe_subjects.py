@@ -11,12 +11,12 @@ import pytest
 
 from command_line import run
 from noisymean.errors import InvalidInput, Undefined
+from noisymean.paper.dpsur import Denominator
 from noisymean.probe import Kind, probe
 from noisymean.probe.finding import Finding, Sampling, Severity
 from noisymean.probe.prober import probe_subject
 from noisymean.probe.subject import Raised
 from noisymean.probe.subjects.formulas import DpsurUpdate
-from noisymean.targets.dpsur import Denominator
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 

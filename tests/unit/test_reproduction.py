@@ -15,7 +15,7 @@ from browser import browser_page
 from noisymean.cli import reproduce
 from noisymean.cli.app import run
 from noisymean.errors import NoisymeanError
-from noisymean.experiments import (
+from noisymean.paper import (
     implementations,
     opacus_200_rounds,
     opacus_releases,
@@ -25,11 +25,11 @@ from noisymean.experiments import (
     theorems,
     theory,
 )
-from noisymean.experiments.experiment import Effort, Experiment
-from noisymean.experiments.kept import keep, kept, key_of
-from noisymean.experiments.registry import EXPERIMENTS
-from noisymean.experiments.statement import Answer, Statement, agreement
-from noisymean.experiments.theorem import EQUAL, LESS, Theorem
+from noisymean.paper.experiment import Effort, Experiment
+from noisymean.paper.kept import keep, kept, key_of
+from noisymean.paper.registry import EXPERIMENTS
+from noisymean.paper.statement import Answer, Statement, agreement
+from noisymean.paper.theorem import EQUAL, LESS, Theorem
 from noisymean.report import reproduction_page
 from noisymean.report.plots import load_matplotlib
 

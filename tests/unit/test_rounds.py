@@ -13,8 +13,12 @@ import pytest
 import many_rounds_oracles as reference
 import noisymean as nm
 import oracles
-from noisymean.cumulants import GaussianPairCumulants, SlowDecay
-from noisymean.gaussian_pair import gaussian_pair
+from noisymean.compose.engine import Chain, Loss, Rounds, least_epsilon
+from noisymean.compose.grid.composition import GridComposition
+from noisymean.laws.closed import Gaussian, Identity
+from noisymean.laws.cumulants import GaussianPairCumulants, SlowDecay
+from noisymean.laws.gaussian import gaussian_pair
+from noisymean.laws.subsampled import Subsampled
 from noisymean.many_rounds import (
     ceiling_clt_rounds,
     ceiling_rounds,
@@ -25,9 +29,7 @@ from noisymean.many_rounds import (
     transparent_rounds,
 )
 from noisymean.numerics.logs import Array
-from noisymean.pld.compose import GridComposition
-from noisymean.rounds import Chain, Loss, Rounds, least_epsilon
-from noisymean.tradeoff import Gaussian, Identity, Side, Subsampled, Tails, TradeOff
+from noisymean.tradeoff import Side, Tails, TradeOff
 
 SIDES = (Side.BELOW, Side.ABOVE)
 

@@ -7,7 +7,7 @@ import pytest
 from mpmath import mpf
 
 import oracles
-from noisymean.size_revealed import size_revealed
+from noisymean.laws.size_revealed import size_revealed
 
 # thresholds at which a rejection is certain, or impossible, say nothing about the curve inside
 THRESHOLDS = (-0.3, -0.01, 0.0, 0.02, 0.3, 1.0, 3.0)

@@ -10,12 +10,13 @@ import noisymean as nm
 from noisymean.audit import Processes, audit, distinguisher
 from noisymean.audit.trials import FaultyTrial
 from noisymean.errors import InvalidInput
+from noisymean.laws.closed import EpsilonDelta, Gaussian
 from noisymean.targets import registry
 from noisymean.targets.callable_ import UserCallable
 from noisymean.targets.claims import below, claimed_curve
 from noisymean.targets.protocol import Neighbour
 from noisymean.targets.synthetic import Gradients, Synthetic
-from noisymean.tradeoff import EpsilonDelta, Gaussian, Side
+from noisymean.tradeoff import Side
 
 
 def mechanisms(n, count, q):

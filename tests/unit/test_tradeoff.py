@@ -10,20 +10,11 @@ from scipy.special import ndtr, ndtri
 
 import oracles
 from noisymean.errors import InvalidInput
-from noisymean.tradeoff import (
-    ConvexHullOfMinimum,
-    EpsilonDelta,
-    FiniteOutcomes,
-    Gaussian,
-    Identity,
-    RevealedMixture,
-    Side,
-    Subsampled,
-    TradeOff,
-    from_delta,
-    symmetrized_maximum,
-    symmetrized_minimum,
-)
+from noisymean.laws.closed import EpsilonDelta, Gaussian, Identity
+from noisymean.laws.finite import FiniteOutcomes
+from noisymean.laws.hulls import ConvexHullOfMinimum, from_delta, symmetrized_maximum, symmetrized_minimum
+from noisymean.laws.subsampled import RevealedMixture, Subsampled
+from noisymean.tradeoff import Side, TradeOff
 
 INNER = np.array([1e-9, 1e-4, 0.01, 0.1, 0.3, 0.5, 0.8, 0.97, 0.9999])
 

@@ -23,8 +23,9 @@ from scipy.special import ndtri
 from noisymean.audit.distinguishers import Judge, Labelled
 from noisymean.audit.intervals import Interval, Levels, advantage_limit, two_sided, upper_limit
 from noisymean.errors import check_number
+from noisymean.laws.closed import Gaussian
 from noisymean.numerics.logs import Array
-from noisymean.tradeoff import Gaussian, Side
+from noisymean.tradeoff import Side
 
 
 def epsilon_lower(alpha: ArrayLike, beta: ArrayLike, delta: float) -> Array:

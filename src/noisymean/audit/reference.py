@@ -20,11 +20,13 @@ from scipy.special import expit
 
 from noisymean.audit.laws import KnownPair
 from noisymean.errors import Undefined
-from noisymean.explicit_pair import explicit_pairs
-from noisymean.mechanisms import is_sum
+from noisymean.laws.closed import Gaussian
+from noisymean.laws.finite import FiniteOutcomes
+from noisymean.laws.on_a_line import explicit_pairs
+from noisymean.laws.subsampled import Subsampled
 from noisymean.numerics.logs import Array
 from noisymean.targets.protocol import Known, Neighbour, Structure
-from noisymean.tradeoff import FiniteOutcomes, Gaussian, Subsampled, TradeOff
+from noisymean.tradeoff import TradeOff
 
 # Exponentials that a simulation may cost, and how many draws it has at least and at most.
 _BUDGET = 4e8
@@ -98,7 +100,7 @@ def closed_form(known: Known) -> TradeOff | None:
     """One round of structured gradients, where it has a formula: D all-zero or aligned, the new record's gradient +-C u."""
     if known.structured is None:
         return None
-    if is_sum(known.mechanism) and known.structured is Structure.ZERO:
+    if known.mechanism.is_sum and known.structured is Structure.ZERO:
         return Subsampled(Gaussian(1.0 / known.mechanism.noise_multiplier), known.mechanism.q)
     for pair in explicit_pairs(known.mechanism):
         # a pair of which the attacker sees only a part is a bound, not the truth

@@ -32,9 +32,11 @@ from noisymean.audit.distinguishers.base import RATES
 from noisymean.audit.intervals import Levels, advantage_limit, upper_limit
 from noisymean.audit.trials import MOST_TRIALS
 from noisymean.errors import Undefined
+from noisymean.laws.closed import EpsilonDelta, Gaussian
+from noisymean.laws.subsampled import Subsampled
 from noisymean.numerics.logs import Array
 from noisymean.outward import at_most
-from noisymean.tradeoff import EpsilonDelta, Gaussian, Side, Subsampled, TradeOff
+from noisymean.tradeoff import Side, TradeOff
 
 PROBABILITY = 0.9
 # Shifts over noise that are looked at: beyond the last two datasets are told apart by every release.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -14,7 +13,6 @@ from rich.table import Table
 
 from noisymean import __version__
 from noisymean.accountant import account as compute
-from noisymean.accountant import telling_size
 from noisymean.accounts import Account, Neighbour, Pair
 from noisymean.cli import gate, options, values
 from noisymean.cli.mechanism import mechanism_of
@@ -134,12 +132,12 @@ def elsewhere_of(
     mechanism: Mechanism, answer: Account, steps: int, adjacency: Adjacency = Adjacency.ADD_REMOVE
 ) -> tuple[int, Account] | None:
     """The answer for another N where that says more, because a guarantee is for every dataset."""
-    other = telling_size(mechanism)
+    other = mechanism.telling_size()
     if other is None or adjacency is not Adjacency.ADD_REMOVE:
         # between neighbours of one size no other size comes up
         return None
     delta, epsilon = (answer.claimed.delta, None) if answer.asked_delta else (None, answer.claimed.epsilon)
-    return other, compute(replace(mechanism, dataset_size=other), steps=steps, delta=delta, epsilon=epsilon)
+    return other, compute(mechanism.resized(other), steps=steps, delta=delta, epsilon=epsilon)
 
 
 def _figure(mechanism: Mechanism, steps: int, delta: float) -> Figure:

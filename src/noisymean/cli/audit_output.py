@@ -9,9 +9,10 @@ from noisymean import __version__
 from noisymean.audit import Audit
 from noisymean.audit.estimate import lower_hull
 from noisymean.cli.output import console, say
+from noisymean.laws.closed import EpsilonDelta
 from noisymean.outward import at_least, at_most
 from noisymean.results import finite, listed
-from noisymean.tradeoff import EpsilonDelta, TradeOff
+from noisymean.tradeoff import TradeOff
 
 
 def record(result: Audit) -> dict[str, object]:

@@ -12,7 +12,7 @@ from rich.table import Column, Table
 from noisymean.cli import options
 from noisymean.cli.output import console, emit_json, error_console, said_beside_a_bar, say
 from noisymean.errors import InvalidInput
-from noisymean.targets import data
+from noisymean.paper import data
 
 
 def command(

@@ -23,7 +23,7 @@ from noisymean.numerics.logs import Array
 from noisymean.one_round import claimed, curve, guarantee_tight, leakage
 from noisymean.outward import at_least, at_most
 from noisymean.report import plots
-from noisymean.words import rate_text, settings
+from noisymean.words import rate_text
 
 ALPHA = 0.1
 FIGURE = "demo.png"
@@ -92,7 +92,7 @@ class Row:
         return {
             "title": self.title,
             "mechanism": self.curves.mechanism.name,
-            "settings": settings(self.curves.mechanism),
+            "settings": self.curves.mechanism.settings(),
             "alpha": ALPHA,
             "false_negative_rate": self.false_negative.record(),
             "advantage": self.advantage.record(),

@@ -31,6 +31,7 @@ from noisymean.probe.subject import Knob, Setting, Subject
 from noisymean.probe.subjects.callables import FunctionOfGradients
 from noisymean.probe.subjects.releases import OpacusRelease, with_options
 from noisymean.verdict import Word
+from noisymean.words import Said
 
 # Larger datasets are not run, only computed: 20,000 records are 80 MB of gradients.
 MOST_RECORDS = 20_000
@@ -150,7 +151,7 @@ def _judged(found: Finding, answer: Account) -> Judged:
         guarantee=nothing,
         neighbours=tuple(replace(one, guarantee=replace(one.guarantee, epsilon=None)) for one in answer.neighbours),
         verdict="undetermined" if answer.verdict == "holds" else answer.verdict,
-        unproved=(*answer.unproved, reason),
+        unproved=(*answer.unproved, Said(reason)),
     )
     return Judged(kept.verdict, reason, kept)
 

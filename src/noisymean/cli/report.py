@@ -286,7 +286,7 @@ def _run(asked: _Asked, tell: Callable[[], None], stated: AccountRecord | None =
     return Run(
         answer=answer,
         adjacency=adjacency,
-        remarks=answer.remarks if stated is None or stated.remarks is None else stated.remarks,
+        remarks=tuple(map(str, answer.remarks)) if stated is None or stated.remarks is None else stated.remarks,
         reported=() if stated is None else stated.reported,
         elsewhere=elsewhere,
         growth=grown,

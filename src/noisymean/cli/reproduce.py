@@ -20,10 +20,10 @@ from noisymean.cli.output import console, emit_json, folder, need_matplotlib, no
 from noisymean.cli.pages import write_page
 from noisymean.cli.progress import progress
 from noisymean.errors import InvalidInput, NoisymeanError
-from noisymean.experiments.experiment import Effort, Experiment
-from noisymean.experiments.registry import EXPERIMENTS
-from noisymean.experiments.reproduction import Reproduced, reproduced
-from noisymean.experiments.statement import Answer
+from noisymean.paper.experiment import Effort, Experiment
+from noisymean.paper.registry import EXPERIMENTS
+from noisymean.paper.reproduction import Reproduced, reproduced
+from noisymean.paper.statement import Answer
 from noisymean.report import page, reproduction_page
 from noisymean.report.reproduction_page import Section
 

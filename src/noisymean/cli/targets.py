@@ -14,12 +14,13 @@ from noisymean.cli import values
 from noisymean.cli.mechanism import mechanism_of
 from noisymean.cli.wants import Missing, option, refused
 from noisymean.errors import InvalidInput
+from noisymean.laws.closed import EpsilonDelta
 from noisymean.mechanisms import SGM, exact_rate
 from noisymean.targets.callable_ import UserCallable
 from noisymean.targets.claims import claimed_curve
 from noisymean.targets.protocol import Structure, Target
 from noisymean.targets.synthetic import Gradients, Synthetic
-from noisymean.tradeoff import EpsilonDelta, TradeOff
+from noisymean.tradeoff import TradeOff
 
 Choice = TypeVar("Choice", bound=Enum)
 
@@ -142,8 +143,8 @@ def _opacus(text: str, typed: Typed) -> Target:
 
 def _method(text: str, typed: Typed) -> Target:
     """A published method on real images, at the paper's settings unless others are given."""
-    from noisymean.targets.dpsur import Denominator
-    from noisymean.targets.methods import ASGM_RATE, BOUND, NOISE, RECORDS, dpsur_method, opacus_method
+    from noisymean.paper.dpsur import Denominator
+    from noisymean.paper.methods import ASGM_RATE, BOUND, NOISE, RECORDS, dpsur_method, opacus_method
     from noisymean.targets.opacus_releases.setup import Mode, Reduction
 
     name, _, release = text.partition("==")

@@ -7,15 +7,15 @@ to be missing; so the quick part comes first.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from noisymean.accountant import account, moving_pair, telling_size
+from noisymean.accountant import account
 from noisymean.accounts import Account
 from noisymean.curves import Curves
 from noisymean.explore.settings import Question
+from noisymean.mechanisms import moving_pair
 from noisymean.numerics.logs import Array
 from noisymean.one_round import curve
 from noisymean.run_curves import Growth, RunCurves, run_curves
@@ -35,10 +35,10 @@ def numbers(question: Question, tell: Tell) -> Account:
 
 def elsewhere(question: Question, tell: Tell) -> tuple[int, Account] | None:
     """The same at another N that says more; None where none does."""
-    size = telling_size(question.mechanism)
+    size = question.mechanism.telling_size()
     if size is None:
         return None
-    other = replace(question.mechanism, dataset_size=size)
+    other = question.mechanism.resized(size)
     return size, account(other, steps=question.steps, delta=question.delta)
 
 

@@ -283,7 +283,7 @@ def about(answer: Account) -> html.Div:
         [
             html.P([html.B("The pair that proves the leakage: "), html.Span(f"{answer.leakage.pair}.", id="pair")]),
             html.P("C is the clipping bound.", className="note"),
-            _notes(list(answer.remarks)),
+            _notes(list(map(str, answer.remarks))),
         ],
         className="about",
     )

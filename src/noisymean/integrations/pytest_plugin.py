@@ -22,12 +22,13 @@ from typing import TypeAlias
 from noisymean.audit import Audit, audit, distinguisher
 from noisymean.audit.sight import Sight, trials_to_see
 from noisymean.errors import InvalidInput, check_number
+from noisymean.laws.closed import EpsilonDelta
 from noisymean.mechanisms import SGM
 from noisymean.outward import at_least, at_most
 from noisymean.targets.callable_ import UserCallable
 from noisymean.targets.claims import claimed_curve
 from noisymean.targets.protocol import Target
-from noisymean.tradeoff import EpsilonDelta, Side, TradeOff
+from noisymean.tradeoff import Side, TradeOff
 
 Claim: TypeAlias = TradeOff | SGM | tuple[float, float] | float
 Release: TypeAlias = Callable[..., object]

@@ -11,14 +11,14 @@ import warnings
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from noisymean.mechanisms import Mechanism, told_rate
+from noisymean.mechanisms import Mechanism
 
 Ask: TypeAlias = Callable[[Any, float, float, int, float], float]
 
 
 def reported(mechanism: Mechanism, *, steps: int, delta: float, only: str | None = None) -> dict[str, float]:
     """Name of the accountant -> epsilon; those whose package can be imported and which answer, or just the one named."""
-    arguments = (told_rate(mechanism).value, mechanism.noise_multiplier, steps, delta)
+    arguments = (mechanism.told_rate().value, mechanism.noise_multiplier, steps, delta)
     asked = _ACCOUNTANTS if only is None else {only: _ACCOUNTANTS[only]}
     answers = {name: _answer(module, ask, arguments) for name, (module, ask) in asked.items()}
     return {name: epsilon for name, epsilon in answers.items() if epsilon is not None}

@@ -18,10 +18,10 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TypeAlias, TypeVar
 
+from noisymean.compose.engine import Chain, DeltaCurve, Rounds, least_epsilon
 from noisymean.many_rounds import claimed_rounds, guarantee_rounds, leakage_rounds, noisy_sum_rounds
-from noisymean.mechanisms import ASGM, SGM, Mechanism, is_sum, new_record_rate
+from noisymean.mechanisms import ASGM, SGM, Mechanism
 from noisymean.pairs import ALL_ZERO, Datasets
-from noisymean.rounds import Chain, DeltaCurve, Rounds, least_epsilon
 from noisymean.tradeoff import Side
 
 Proof = TypeVar("Proof", bound=DeltaCurve)
@@ -47,7 +47,7 @@ def leakages(segments: Segments) -> list[tuple[Datasets, Rounds]]:
     """The run on each explicit pair, by its datasets. Undefined where a mechanism divides by zero."""
     found: dict[Datasets, list[Rounds]] = {}
     for mechanism, steps in segments:
-        if not isinstance(mechanism, ASGM) and is_sum(mechanism):
+        if mechanism.is_sum:
             found.setdefault(ALL_ZERO, []).append(noisy_sum_rounds(mechanism, steps))
         else:
             for pair, rounds in leakage_rounds(mechanism, steps):
@@ -87,7 +87,7 @@ def claimed_ends(segments: Segments, delta: float) -> tuple[float, float]:
 
 def is_claimed(segments: Segments, claim: Segments) -> bool:
     """Whether the run is what the claim is about: noisy sums of the same rates and noises."""
-    return all(not isinstance(one, ASGM) and is_sum(one) for one, _ in segments) and _sums(segments) == _sums(claim)
+    return all(one.is_sum for one, _ in segments) and _sums(segments) == _sums(claim)
 
 
 def _sums(segments: Segments) -> Counter[tuple[float, float]]:
@@ -95,7 +95,7 @@ def _sums(segments: Segments) -> Counter[tuple[float, float]]:
     counts = Counter[tuple[float, float]]()
     for mechanism, steps in segments:
         if not isinstance(mechanism, ASGM):
-            counts[new_record_rate(mechanism), mechanism.noise_multiplier] += steps
+            counts[mechanism.rate_with, mechanism.noise_multiplier] += steps
     return counts
 
 

@@ -20,6 +20,7 @@ from time import perf_counter
 from typing import Any, final
 
 from noisymean.errors import InvalidInput, NoisymeanError
+from noisymean.paper.data.folder import cache_folder
 from noisymean.probe import reading
 from noisymean.probe.conclusions import agree, dividing, leaks, poisson_words, read_kind
 from noisymean.probe.finding import Finding
@@ -29,7 +30,6 @@ from noisymean.probe.paper import Row, differences, row_of
 from noisymean.probe.prober import VERSION, probe_subject
 from noisymean.probe.reading import Source, Statement, read_source
 from noisymean.probe.subjects.releases import OpacusRelease
-from noisymean.targets.data.folder import cache_folder
 from noisymean.targets.opacus_releases.client import dismiss, worker_of
 from noisymean.targets.opacus_releases.releases import VERSIONS, Clipping, Era, Release
 from noisymean.targets.opacus_releases.setup import Reduction

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any, final
 
 from noisymean.errors import InvalidInput
+from noisymean.paper.dpsur import Denominator
+from noisymean.paper.methods import METHODS
 from noisymean.probe.finding import KINDS, Finding
 from noisymean.probe.laws import Kind
 from noisymean.probe.prober import ROUNDS, probe_subject
 from noisymean.probe.subject import Setting, Subject
-from noisymean.targets.dpsur import Denominator
-from noisymean.targets.methods import METHODS
 from noisymean.targets.opacus import release_named
 
 _ALLOWED = f"opacus, opacus==X, {', '.join(METHODS)}, synthetic or FILE.py:NAME"

@@ -20,7 +20,6 @@ import numpy as np
 from noisymean.curves import Curves
 from noisymean.errors import MissingDependency
 from noisymean.numerics.logs import Array
-from noisymean.words import numbers_line, settings_line
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -78,7 +77,7 @@ def curve_figure(curves: Curves) -> Figure:
     matplotlib = load_matplotlib()
     with matplotlib.rc_context(TEXT):
         figure: Figure = matplotlib.figure.Figure(figsize=(9.2, 4.5), layout="constrained")
-        figure.suptitle(settings_line(curves.mechanism), fontsize=11)
+        figure.suptitle(curves.mechanism.in_a_line(), fontsize=11)
         whole, below = figure.subplots(1, 2)
         _draw_curves(whole, curves)
         _draw_below(below, curves)
@@ -100,7 +99,7 @@ def comparison_figure(panels: Sequence[tuple[str, Curves]]) -> Figure:
         axes = list(figure.subplots(rows, columns, squeeze=False).flat)
         for place, (title, curves) in zip(axes, panels, strict=False):
             _draw_below(place, curves)
-            place.set_title(f"{title}\n{numbers_line(curves.mechanism)}", loc="left", fontsize=8.5)
+            place.set_title(f"{title}\n{curves.mechanism.numbers()}", loc="left", fontsize=8.5)
         for place in axes[::columns]:
             place.set_ylabel("claimed β − curve's β")
         for place in axes[len(panels) :]:

@@ -11,7 +11,6 @@ from noisymean.accounts import Account
 from noisymean.mechanisms import Mechanism
 from noisymean.report.plots import ALPHA, STYLES, TEXT, load_matplotlib
 from noisymean.run_curves import Growth, RunCurves, growth, run_curves
-from noisymean.words import settings_line
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,7 +36,7 @@ def run_figure(mechanism: Mechanism, growth: Growth, curves: RunCurves, *, delta
     with matplotlib.rc_context(TEXT):
         figure: Figure = matplotlib.figure.Figure(figsize=(9.2, 4.5), layout="constrained")
         steps = int(growth.steps[-1])
-        figure.suptitle(f"{settings_line(mechanism)}, T = {steps:,}, δ = {delta:g}", fontsize=11)
+        figure.suptitle(f"{mechanism.in_a_line()}, T = {steps:,}, δ = {delta:g}", fontsize=11)
         left, right = figure.subplots(1, 2)
         _draw_growth(left, growth)
         _draw_curves(right, curves)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from noisymean.accounts import Account
 from noisymean.grounds import About, Ground, Known
-from noisymean.mechanisms import ASGM, EASGM, FEASGM, SGM, Adjacency, Mechanism, OpacusLoader
+from noisymean.mechanisms import SGM, Adjacency, Mechanism, OpacusLoader
 from noisymean.words import rate_text
 
 NO_UPPER_BOUND = "no upper bound is known for this run"
@@ -68,15 +68,4 @@ def _noise(mechanism: Mechanism) -> tuple[str, str]:
 
 
 def _denominator(mechanism: Mechanism) -> str:
-    match mechanism:
-        case SGM():
-            return "a constant"
-        case EASGM():
-            return f"N*q = {float(mechanism.dataset_size * mechanism.rate):.6g}"
-        case FEASGM():
-            return f"floor(N*q) = {max(mechanism.floors[0], 1):,}"
-        case ASGM():
-            return "the size of the batch"
-        case OpacusLoader():
-            divided = mechanism.run(mechanism.dataset_size).expected_batch_size
-            return f"{divided:,}, which Opacus computes from the number of records"
+    return mechanism.denominator_in_words()

@@ -28,10 +28,11 @@ from typing import Any, final
 import numpy as np
 
 from noisymean.errors import InvalidInput
+from noisymean.laws.closed import EpsilonDelta
 from noisymean.numerics.logs import Array
 from noisymean.targets.foreign import Misbehaved, call
 from noisymean.targets.protocol import Known, Neighbour, TrialFault
-from noisymean.tradeoff import EpsilonDelta, TradeOff
+from noisymean.tradeoff import TradeOff
 
 # From so many identical releases on, a target is taken to ignore its generator.
 _SUSPICIOUS = 8

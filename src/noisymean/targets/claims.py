@@ -12,11 +12,12 @@ from itertools import pairwise
 
 import numpy as np
 
+from noisymean.laws.finite import FiniteOutcomes
 from noisymean.many_rounds import claimed_rounds
 from noisymean.mechanisms import Mechanism
 from noisymean.numerics.logs import Array
 from noisymean.one_round import claimed
-from noisymean.tradeoff import FiniteOutcomes, Side, TradeOff
+from noisymean.tradeoff import Side, TradeOff
 
 # The curve is traced by this many lines on each side of slope -1, up to the epsilon at which delta is this small.
 _LINES = 40

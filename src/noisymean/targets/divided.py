@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from noisymean.mechanisms import ASGM, EASGM, Mechanism, denominators, new_record_rate
+from noisymean.mechanisms import DatasetDenominator, Mechanism
 from noisymean.targets.protocol import Neighbour
 
 
 def divided(mechanism: Mechanism) -> dict[Neighbour, tuple[float, float | None]]:
     """(sampling rate, denominator) of each dataset; None where the denominator is the size of the batch, 1 if that is 0."""
-    if isinstance(mechanism, ASGM):
+    if not isinstance(mechanism, DatasetDenominator):
         return dict.fromkeys(Neighbour, (mechanism.q, None))
-    before, after = denominators(mechanism)
-    # `denominators` leaves out the common factor q of EASGM
-    unit = mechanism.q if isinstance(mechanism, EASGM) else 1.0
-    return {
-        Neighbour.SMALLER: (mechanism.q, before * unit),
-        Neighbour.LARGER: (new_record_rate(mechanism), after * unit),
-    }
+    before, after = map(float, mechanism.neighbours.denominators)
+    return {Neighbour.SMALLER: (mechanism.q, before), Neighbour.LARGER: (mechanism.rate_with, after)}

@@ -26,10 +26,10 @@ from numpy.typing import NDArray
 from noisymean.errors import InvalidInput, check_number
 from noisymean.mechanisms import ASGM, EASGM, FEASGM, LEAST_NOISE, SGM, Mechanism, OpacusLoader
 from noisymean.numerics.logs import Array
-from noisymean.targets import data
+from noisymean.paper import data
+from noisymean.paper.model_sizes import parameters_of
 from noisymean.targets.claims import claimed_curve
 from noisymean.targets.device import AUTO, resolved
-from noisymean.targets.model_sizes import parameters_of
 from noisymean.targets.opacus_releases.client import Session
 from noisymean.targets.opacus_releases.install import installed_version
 from noisymean.targets.opacus_releases.releases import Clipping, Era, GradSample, Release

@@ -16,7 +16,7 @@ TARGETS = {
     "synthetic": "noisymean.targets.synthetic:Synthetic",
     "callable": "noisymean.targets.callable_:UserCallable",
     "opacus": "noisymean.targets.opacus:OpacusTarget",
-    "dpsur": "noisymean.targets.dpsur:Dpsur",
+    "dpsur": "noisymean.paper.dpsur:Dpsur",
 }
 
 

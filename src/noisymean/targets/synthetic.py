@@ -15,7 +15,7 @@ from typing import Any, final
 import numpy as np
 
 from noisymean.errors import InvalidInput, check_number
-from noisymean.mechanisms import ASGM, EASGM, FEASGM, SGM, Mechanism, OpacusLoader
+from noisymean.mechanisms import Mechanism, OpacusLoader, from_plain
 from noisymean.numerics.logs import Array
 from noisymean.targets.claims import claimed_curve
 from noisymean.targets.divided import divided
@@ -27,7 +27,6 @@ MOST_STEPS = 10**6
 _MOST_NUMBERS = 1 << 29
 # Numbers that are drawn, shifted and divided while they are still in the cache.
 _CACHED = 1 << 15
-_KINDS: dict[str, type[Any]] = {kind.name: kind for kind in (SGM, EASGM, ASGM, FEASGM, OpacusLoader)}
 
 
 class Gradients(Enum):
@@ -98,21 +97,9 @@ class Synthetic:
 
     def configuration(self) -> Mapping[str, Any]:
         """Everything, the rate as an exact fraction."""
-        mechanism = self.mechanism
-        described = {
-            "name": mechanism.name,
-            "dataset_size": mechanism.dataset_size,
-            "dimension": mechanism.dimension,
-            "noise_multiplier": mechanism.noise_multiplier,
-        }
-        match mechanism:
-            case OpacusLoader():
-                described |= {"batch_size": mechanism.batch_size, "drop_last": mechanism.drop_last}
-            case _:
-                described["sample_rate"] = str(mechanism.rate)
         return {
             "target": "synthetic",
-            "mechanism": described,
+            "mechanism": self.mechanism.to_plain(),
             "gradients": self.gradients.value,
             "max_grad_norm": self.max_grad_norm,
             "steps": self.steps,
@@ -122,9 +109,8 @@ class Synthetic:
     @classmethod
     def from_configuration(cls, configuration: Mapping[str, Any]) -> Synthetic:
         """The inverse of `configuration`."""
-        described = dict(configuration["mechanism"])
         return cls(
-            mechanism=_KINDS[described.pop("name")](**described),
+            mechanism=from_plain(configuration["mechanism"]),
             gradients=Gradients(configuration["gradients"]),
             max_grad_norm=configuration["max_grad_norm"],
             steps=configuration["steps"],

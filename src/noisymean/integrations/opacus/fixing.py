@@ -35,7 +35,7 @@ from noisymean.integrations.opacus.seen import (
     workers,
 )
 from noisymean.mechanisms import Rate, exact_rate
-from noisymean.opacus_rate import steps_at_most
+from noisymean.mechanisms.opacus_rate import steps_at_most
 
 
 def fix(optimizer: Any, *, denominator: float, data_loader: Any = None, sample_rate: Rate | None = None) -> Any:

@@ -28,8 +28,8 @@ from noisymean.errors import InvalidInput
 from noisymean.integrations.opacus.sampler import Drawn
 from noisymean.integrations.opacus.seen import Seen
 from noisymean.mechanisms import EASGM, FEASGM, LEAST_NOISE, SGM, Mechanism, OpacusLoader, exact_rate
+from noisymean.mechanisms.opacus_rate import steps_at_most
 from noisymean.opacus_noise import may_be_calibrated, noise_multiplier
-from noisymean.opacus_rate import steps_at_most
 
 _MOST_CASES = 27
 
@@ -236,8 +236,8 @@ def _loaded(
             }
         ),
     )
-    if loader.noise(facts.dataset_size) != sigma:
-        raise _other_noise(loader.noise(facts.dataset_size), sigma)
+    if loader.noise_at(facts.dataset_size) != sigma:
+        raise _other_noise(loader.noise_at(facts.dataset_size), sigma)
     if not constant and loader.run(facts.dataset_size).expected_batch_size != seen.denominator:
         raise Unknown(_strange(seen, facts.dataset_size, stretch.sample_rate))
     return loader

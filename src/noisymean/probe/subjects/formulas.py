@@ -11,11 +11,11 @@ import numpy as np
 from noisymean.errors import Undefined
 from noisymean.mechanisms import LEAST_NOISE, Mechanism, OpacusLoader
 from noisymean.numerics.logs import Array
+from noisymean.paper.dpsur import Denominator, Dpsur
 from noisymean.probe.finding import KINDS
 from noisymean.probe.laws import Kind
 from noisymean.probe.subject import Adaptation, Knob, Raised, Run
 from noisymean.targets.divided import divided
-from noisymean.targets.dpsur import Denominator, Dpsur
 from noisymean.targets.opacus import GivenRows
 from noisymean.targets.protocol import Neighbour
 

@@ -12,10 +12,10 @@ from fractions import Fraction
 from typing import final
 
 from noisymean.accounts import Account, Pair
-from noisymean.explicit_pair import ExplicitPair, explicit_pairs
+from noisymean.laws.on_a_line import ExplicitPair, explicit_pairs
 from noisymean.many_rounds import claimed_rounds, pair_rounds
 from noisymean.mechanisms import FEASGM, Adjacency, Mechanism, OpacusLoader, with_public_size
-from noisymean.opacus_rate import steps_at_most
+from noisymean.mechanisms.opacus_rate import steps_at_most
 from noisymean.outward import at_least, at_most
 from noisymean.pairs import ALL_ZERO, ZEROED_OUT
 from noisymean.report.page.node import text_of
@@ -88,7 +88,7 @@ def drawing_code(answer: Account, adjacency: Adjacency) -> Printed | None:
     lines = [
         "import numpy as np",
         "import noisymean as nm",
-        "from noisymean.explicit_pair import explicit_pairs",
+        "from noisymean.laws.on_a_line import explicit_pairs",
         "",
         f"mechanism = nm.{_constructor(mechanism)}",
         f"pair = explicit_pairs(mechanism)[{index}]",

@@ -17,7 +17,7 @@ from noisymean.report.page.releases import CodeRecord
 from noisymean.report.page.rendering import Block, figure_block, render
 from noisymean.report.page.words import NONE_KNOWN, Verdict
 from noisymean.run_curves import Growth, RunCurves
-from noisymean.words import rate_text, settings_line
+from noisymean.words import rate_text
 
 _MEANINGS = {
     "claimed": "promised: what an accountant of the noisy sum reports",
@@ -88,7 +88,7 @@ def account_section(run: Run, name: str) -> Section:
     why = words.why_no_guarantee(answer)
     return Section(
         kind="account",
-        title=f"{answer.steps:,} step{'' if answer.steps == 1 else 's'} of {settings_line(mechanism)}",
+        title=f"{answer.steps:,} step{'' if answer.steps == 1 else 's'} of {mechanism.in_a_line()}",
         verdict=words.account_verdict(answer, run.adjacency),
         shown={
             "name": name,

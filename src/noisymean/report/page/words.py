@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal, assert_never, final
+from typing import Literal, final
 
 from noisymean.accounts import Account
-from noisymean.mechanisms import ASGM, EASGM, FEASGM, SGM, Adjacency, Mechanism, OpacusLoader
+from noisymean.mechanisms import Adjacency, DatasetDenominator, Mechanism
 from noisymean.outward import Rounding, at_least, at_most, plain
 from noisymean.probe.conclusions import Denominator
 from noisymean.probe.reading import CONSTANTS
@@ -81,7 +81,7 @@ def symbol(answer: Account) -> str:
 
 def why_no_guarantee(answer: Account) -> str | None:
     """The reasons that the accountant gives."""
-    return "; ".join(answer.unproved) or None
+    return "; ".join(map(str, answer.unproved)) or None
 
 
 # --- an account --------------------------------------------------------------------------------------------------------
@@ -181,7 +181,7 @@ def remedy(mechanism: Mechanism, verdict: str, adjacency: Adjacency) -> tuple[st
             "State the guarantee for a replaced record, not the one for a record added or removed.",
         )
     if verdict == "holds":
-        if isinstance(mechanism, FEASGM | OpacusLoader):
+        if mechanism.size_matters:
             here = "This is so at this number of records. Dividing by a public constant makes it so at every other."
             return ("None needed for this run.", here)
         return ("None needed for this run.",)
@@ -190,24 +190,17 @@ def remedy(mechanism: Mechanism, verdict: str, adjacency: Adjacency) -> tuple[st
         " batch size that the learning rate was tuned for. The released mean is then the noisy sum times a constant, and the"
         " claimed value holds for it."
     )
-    match mechanism:
-        case OpacusLoader() if mechanism.rate_moves:
-            return (
-                constant,
-                "Fix the sampling rate q as well. Here one record more changes it, because it is computed as one over the"
-                " number of batches; with a constant denominator alone no guarantee is known.",
-            )
-        case OpacusLoader():
-            return (
-                constant,
-                "Fix the sampling rate q as well: at other numbers of records, one more record changes it.",
-            )
-        case EASGM() | FEASGM() | ASGM():
-            return (constant,)
-        case SGM():
-            return ("None needed: the denominator is a constant.",)
-        case other:
-            assert_never(other)
+    if not mechanism.size_matters:
+        return ("None needed: the denominator is a constant.",)
+    if not mechanism.rate_from_size:
+        return (constant,)
+    if isinstance(mechanism, DatasetDenominator) and mechanism.rate_moves:
+        return (
+            constant,
+            "Fix the sampling rate q as well. Here one record more changes it, because it is computed as one over the"
+            " number of batches; with a constant denominator alone no guarantee is known.",
+        )
+    return (constant, "Fix the sampling rate q as well: at other numbers of records, one more record changes it.")
 
 
 # --- an audit ----------------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from typing import Any, final
 import torch
 from torch import Tensor, nn
 
-from noisymean.targets.models.tasks import Pass, Record, Task
+from noisymean.paper.models.tasks import Pass, Record, Task
 
 # numbers kept ready of batches that come again
 _KEPT = 1 << 28

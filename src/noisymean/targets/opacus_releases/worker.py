@@ -91,7 +91,7 @@ class Server:
     def _module(self) -> Any:
         from torch import nn
 
-        from noisymean.targets.models import model_named
+        from noisymean.paper.models import model_named
         from noisymean.targets.opacus_releases.setup import Network
 
         source = self.setup.source
@@ -103,7 +103,7 @@ class Server:
 
     @cached_property
     def _task(self) -> Any:
-        from noisymean.targets.models import model_named
+        from noisymean.paper.models import model_named
         from noisymean.targets.opacus_releases.feeders import Given
         from noisymean.targets.opacus_releases.setup import Network
 
@@ -115,7 +115,7 @@ class Server:
         """What the network is fed with; the last record is the one that D lacks."""
         import torch
 
-        from noisymean.targets.data import Images, named
+        from noisymean.paper.data import Images, named
         from noisymean.targets.opacus_releases.setup import Network
 
         source = self.setup.source
@@ -129,7 +129,7 @@ class Server:
     @cached_property
     def _gradients(self) -> Any:
         """Of all records of D', before clipping."""
-        from noisymean.targets.models import gradients_of
+        from noisymean.paper.models import gradients_of
         from noisymean.targets.opacus_releases.setup import Network
 
         if isinstance(self.setup.source, Network):
@@ -142,7 +142,7 @@ class Server:
 
         import torch
 
-        from noisymean.targets.models import clipped
+        from noisymean.paper.models import clipped
         from noisymean.targets.opacus_releases.releases import Clipping
 
         bound = self.setup.max_grad_norm

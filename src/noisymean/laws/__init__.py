@@ -1,0 +1,13 @@
+"""Pairs of distributions (P, Q), each with its tails and its cumulants.
+
+- `closed`         formulas: the identity, G_mu, (epsilon, delta)
+- `finite`         finitely many outcomes
+- `subsampled`     mixtures: revealed, and hidden among those not sampled
+- `gaussian`       N(0, I_n) against N(m, s^2 I_n), exactly
+- `size_revealed`  the size of the batch is told: what is left of ASGM
+- `on_a_line`      gradients that are multiples of one vector: explicit pairs of datasets
+- `across`         the same, with the dimensions across that line
+- `hulls`          several curves as one
+- `cells`          an attacker who is told a cell only
+- `cumulants`      generating functions of losses: what adds up over rounds
+"""

@@ -1,0 +1,71 @@
+"""Several curves as one: the lowest of them, the highest, both directions at once, and a curve from its delta(epsilon)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from noisymean.errors import check_probability
+from noisymean.numerics.logs import Array
+from noisymean.tradeoff import Tails, TradeOff
+
+
+@final
+@dataclass(frozen=True)
+class ConvexHullOfMinimum(TradeOff):
+    """The largest trade-off function below all of `curves`: an adversary who may pick the pair.
+
+    Its supporting line at each slope is the lowest of theirs, so its delta is the largest of theirs.
+    """
+
+    curves: tuple[TradeOff, ...]
+
+    def tails(self, t: Array) -> Tails:
+        t = np.asarray(t, dtype=np.float64)
+        candidates = [curve.tails(t) for curve in self.curves]
+        heights = np.stack([np.logaddexp(c.q_below, t + c.p_above) for c in candidates])
+        lowest = np.argmin(heights, axis=0)
+        return Tails(*(np.choose(lowest, side) for side in zip(*candidates, strict=True)))
+
+    @property
+    def slack(self) -> float:
+        return max(curve.slack for curve in self.curves)
+
+    @property
+    def relative_error(self) -> float:
+        return max(curve.relative_error for curve in self.curves)
+
+
+@final
+@dataclass(frozen=True)
+class Maximum:
+    """Pointwise maximum of trade-off functions: a lower bound on T from several proofs. Again convex."""
+
+    curves: Sequence[TradeOff]
+
+    def __call__(self, alpha: ArrayLike) -> Array:
+        return np.asarray(np.max([curve(alpha) for curve in self.curves], axis=0))
+
+
+def symmetrized_minimum(f: TradeOff) -> TradeOff:
+    """Convex hull of min(f, f^-1): what holds whichever dataset is called D."""
+    return ConvexHullOfMinimum((f, f.inverse()))
+
+
+def symmetrized_maximum(f: TradeOff) -> Maximum:
+    """max(f, f^-1), the paper's bar f_*: a symmetric upper bound on f (Dong, Roth and Su 2022, Proposition 2)."""
+    return Maximum((f, f.inverse()))
+
+
+def from_delta(alpha: ArrayLike, epsilons: Array, deltas: Array) -> Array:
+    """f from its delta(epsilon) by duality: sup_eps 1 - delta - e^eps alpha, and the same with both signs given.
+
+    Exact in the limit of all epsilon, a lower bound for any finite list.
+    """
+    alpha = np.asarray(check_probability("alpha", alpha), dtype=np.float64)
+    lines = 1.0 - np.asarray(deltas) - np.exp(np.asarray(epsilons)) * alpha[..., None]
+    return np.asarray(np.clip(lines.max(axis=-1), 0.0, 1.0))

@@ -1,0 +1,53 @@
+"""What runs: one round of DP-SGD as a frozen value. No accounting in here.
+
+- `base`    what a mechanism is, its two families, neighbours, adjacency, the registry
+- `kinds`   the paper's: SGM, EASGM, FEASGM, ASGM
+- `loader`  what a user of Opacus 1.x runs
+- `rates`   rates as they were written
+"""
+
+from noisymean.mechanisms.base import (
+    KINDS,
+    LARGEST_DATASET,
+    LARGEST_DIMENSION,
+    LEAST_NOISE,
+    MOST_NOISE,
+    Adjacency,
+    BatchDenominator,
+    DatasetDenominator,
+    Mechanism,
+    Neighbours,
+    PublicRate,
+    from_plain,
+    register,
+)
+from noisymean.mechanisms.kinds import ASGM, EASGM, FEASGM, SGM, moving_pair, with_public_size
+from noisymean.mechanisms.loader import LoaderRun, OpacusLoader
+from noisymean.mechanisms.rates import Rate, ToldRate, exact_rate
+
+__all__ = [
+    "ASGM",
+    "EASGM",
+    "FEASGM",
+    "KINDS",
+    "LARGEST_DATASET",
+    "LARGEST_DIMENSION",
+    "LEAST_NOISE",
+    "MOST_NOISE",
+    "SGM",
+    "Adjacency",
+    "BatchDenominator",
+    "DatasetDenominator",
+    "LoaderRun",
+    "Mechanism",
+    "Neighbours",
+    "OpacusLoader",
+    "PublicRate",
+    "Rate",
+    "ToldRate",
+    "exact_rate",
+    "from_plain",
+    "moving_pair",
+    "register",
+    "with_public_size",
+]

@@ -1,0 +1,350 @@
+r"""What a mechanism is: one round of DP-SGD at *every* number of records.
+
+One round on N records: sample a batch B at Poisson rate q(N), clip every gradient to norm C, sum, add N(0, sigma(N)^2 C^2 I_n),
+divide by a denominator, release n numbers. A mechanism says what q, sigma and the denominator are as functions of N, and what to
+call them; accountant, targets, prober and pages read that and nothing else. There are two families:
+
+    DatasetDenominator   c(N): on two neighbours all that moves is (q, q', s), with s the noise on D' over that on D
+    BatchDenominator     c(|B|): the size of the batch itself decides
+
+Where a value speaks of neighbours, `dataset_size` is that of the smaller one: |D| = N, |D'| = N + 1.
+
+To add a mechanism: a frozen dataclass in one of the families, registered by its name (docs/how-to/extend.md).
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, fields, replace
+from enum import Enum
+from fractions import Fraction
+from typing import Any, ClassVar, Self, TypeVar, final
+
+import numpy as np
+
+from noisymean.errors import InvalidInput, Unproved, check_number
+from noisymean.mechanisms.rates import Rate, ToldRate, exact_rate
+from noisymean.numerics.logs import Array
+from noisymean.words import DenominatorFalls, NoiseMoves, Note, RateMoves, rate_text
+
+LARGEST_DATASET = 10**15
+LARGEST_DIMENSION = 10**15
+LEAST_NOISE, MOST_NOISE = 1e-6, 1e9
+
+
+class Adjacency(Enum):
+    """What two neighbouring datasets may differ in."""
+
+    ADD_REMOVE = "add-remove"
+    ZERO_OUT = "zero-out"
+    REPLACE_ONE = "replace-one"
+
+
+def whole(name: str, value: object, least: int, most: int) -> int:
+    """`value` as an int if it is a whole number from `least` to `most`; else InvalidInput."""
+    try:
+        number = int(value)  # type: ignore[call-overload]
+        exact = not isinstance(value, bool) and number == value
+    except (TypeError, ValueError, OverflowError):
+        number, exact = least, False
+    if not exact or not least <= number <= most:
+        raise InvalidInput(name, value, f"a whole number from {least} to {most:.0e}")
+    return int(number)
+
+
+class Mechanism(ABC):
+    """One round at every number of records. Subclasses are frozen dataclasses that have these fields among theirs."""
+
+    # in --mechanism and in JSON
+    name: ClassVar[str]
+    # what the noisy sum is divided by, in words
+    denominator: ClassVar[str]
+    # the options that fix the rate
+    rate_option: ClassVar[str] = "--sample-rate"
+    # whether N and n matter at all
+    size_matters: ClassVar[bool] = True
+    # whether the sampling rate follows from the number of records
+    rate_from_size: ClassVar[bool] = False
+
+    dataset_size: int | None
+    dimension: int | None
+    noise_multiplier: float
+
+    def __post_init__(self) -> None:
+        check_number(
+            "noise_multiplier",
+            self.noise_multiplier,
+            least=LEAST_NOISE,
+            most=MOST_NOISE,
+            remedy="without noise nothing is private",
+        )
+        fixed: dict[str, object] = {"noise_multiplier": float(self.noise_multiplier)}
+        for name, least, most in (("dataset_size", 0, LARGEST_DATASET), ("dimension", 1, LARGEST_DIMENSION)):
+            value = getattr(self, name)
+            if value is not None or self.size_matters:
+                fixed[name] = whole(name, value, least, most)
+        self._fix(**fixed)
+
+    @final
+    def _fix(self, **values: object) -> None:
+        """Bring fields to their exact types while the value is being made."""
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    # --- what runs on `size` records -----------------------------------------------------------------------------------
+
+    @abstractmethod
+    def rate_at(self, size: int) -> Fraction:
+        """q(N), the rate at which records are really sampled."""
+
+    @abstractmethod
+    def divisors(self, size: int, batches: Array) -> Array:
+        """What the sums of batches of these sizes are divided by, on a dataset of `size` records."""
+
+    def noise_at(self, size: int) -> float:
+        """sigma(N), in units of the clipping bound."""
+        return self.noise_multiplier
+
+    def told_rate(self) -> ToldRate:
+        """The rate that the user's accountant is told: for the claim, and for nothing else."""
+        return ToldRate(self.q)
+
+    @property
+    def least_size(self) -> int:
+        """The fewest records on which there is anything to run."""
+        return 0
+
+    @property
+    def is_sum(self) -> bool:
+        """Whether neighbours differ in nothing but the noisy sum, which dividing by one number only post-processes."""
+        return False
+
+    # --- the same on this dataset --------------------------------------------------------------------------------------
+
+    @property
+    def rate(self) -> Fraction:
+        """The sampling rate on this dataset, exactly."""
+        return self.rate_at(self.dataset_size or 0)
+
+    @property
+    def q(self) -> float:
+        """The sampling rate as a float, for the mathematics."""
+        return float(self.rate)
+
+    @property
+    def rate_with(self) -> float:
+        """The rate at which the new record is sampled: that of D'."""
+        return float(self.rate_at((self.dataset_size or 0) + 1))
+
+    @final
+    @property
+    def is_claimed_sum(self) -> bool:
+        """Whether the run is the noisy sum at the very rate that the accountant is told: what the claim is about."""
+        return self.is_sum and ToldRate(self.rate_with) == self.told_rate()
+
+    @final
+    def fewer(self) -> Self | None:
+        """The mechanism with one record taken away; None where that leaves nothing to run, or where N does not matter."""
+        if not self.size_matters or self.dataset_size is None or self.dataset_size <= self.least_size:
+            return None
+        return self.resized(self.dataset_size - 1)
+
+    @final
+    def resized(self, size: int | None) -> Self:
+        """The same on another number of records; None leaves it as it is."""
+        return self if size is None else replace(self, dataset_size=size)  # type: ignore[type-var]
+
+    def telling_size(self) -> int | None:
+        """Another number of records that says more about the mechanism than this one, if there is one."""
+        return None
+
+    # --- words and plain data ------------------------------------------------------------------------------------------
+
+    def notes(self) -> tuple[Note, ...]:
+        """What has to be said of this number of records and its neighbours."""
+        return ()
+
+    def rate_in_words(self) -> str:
+        """The rate of this dataset."""
+        return rate_text(self.rate)
+
+    def denominator_in_words(self) -> str:
+        """What this dataset is divided by."""
+        return self.denominator
+
+    def noise_in_words(self) -> tuple[str, str]:
+        """The noise, and the option that says so."""
+        return f"{self.noise_multiplier:g}", "--noise-multiplier"
+
+    @final
+    def in_a_line(self, *, greek: bool = True) -> str:
+        """`EASGM: N = 59,999, n = 26,010, q = 0.005, σ = 10`, without what was not given."""
+        return f"{self.name.upper()}: {self.numbers(greek=greek)}"
+
+    @final
+    def numbers(self, *, greek: bool = True) -> str:
+        """The same without the name."""
+        sizes = [
+            f"{symbol} = {value:,}"
+            for symbol, value in (("N", self.dataset_size), ("n", self.dimension))
+            if value is not None
+        ]
+        noise = f"{'σ' if greek else 'sigma'} = {self.noise_multiplier:g}"
+        return ", ".join([*sizes, f"q = {rate_text(self.rate)}", noise])
+
+    def settings(self) -> dict[str, object]:
+        """What was computed, in numbers, for JSON; the exact rate as a fraction beside its float."""
+        return {
+            "dataset_size": self.dataset_size,
+            "dimension": self.dimension,
+            "sample_rate": self.q,
+            "sample_rate_exact": str(self.rate),
+            "noise_multiplier": self.noise_multiplier,
+        }
+
+    @final
+    def to_plain(self) -> dict[str, Any]:
+        """All that makes the value, as JSON; `from_plain` is its inverse."""
+        given = {one.name: getattr(self, one.name) for one in fields(self)}  # type: ignore[arg-type]
+        plain = {name: str(value) if isinstance(value, Fraction) else value for name, value in given.items()}
+        return {"name": self.name, **{name: value for name, value in plain.items() if value is not None}}
+
+
+KINDS: dict[str, type[Mechanism]] = {}
+Registered = TypeVar("Registered", bound=type[Mechanism])
+
+
+def register(kind: Registered) -> Registered:
+    """Make a mechanism known by its name; a class decorator."""
+    if KINDS.setdefault(kind.name, kind) is not kind:
+        raise InvalidInput("name", kind.name, "a name that no other mechanism has", "choose another")
+    return kind
+
+
+def from_plain(plain: dict[str, Any]) -> Mechanism:
+    """The mechanism that `to_plain` described."""
+    settings = dict(plain)
+    name = settings.pop("name", None)
+    if name not in KINDS:
+        raise InvalidInput("mechanism", name, f"one of {', '.join(KINDS)}")
+    return KINDS[name](**settings)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublicRate(Mechanism):
+    """A mechanism whose rate is a number that was written down: the same for every N."""
+
+    dataset_size: int
+    dimension: int
+    sample_rate: Rate
+    noise_multiplier: float
+
+    def __post_init__(self) -> None:
+        self._fix(sample_rate=exact_rate(self.sample_rate))
+        super().__post_init__()
+
+    @final
+    def rate_at(self, size: int) -> Fraction:
+        """As it was written."""
+        return exact_rate(self.sample_rate)
+
+
+class BatchDenominator(Mechanism):
+    """A mechanism that divides by a function of the size of the batch."""
+
+    @abstractmethod
+    def divisor(self, batches: Array) -> Array:
+        """What batches of these sizes are divided by; above 0."""
+
+    @final
+    def divisors(self, size: int, batches: Array) -> Array:
+        """As `divisor`, whatever the number of records."""
+        return self.divisor(batches)
+
+
+class DatasetDenominator(Mechanism):
+    """A mechanism that divides by a function of the number of records."""
+
+    @abstractmethod
+    def denominator_at(self, size: int) -> Fraction:
+        """c(N), above 0; Undefined where there is none."""
+
+    @final
+    def divisors(self, size: int, batches: Array) -> Array:
+        """c(N) for every batch."""
+        return np.full(np.shape(batches), float(self.denominator_at(size)))
+
+    @final
+    @property
+    def noises(self) -> tuple[float, float]:
+        """Noise multiplier on D and on D'."""
+        size = self.dataset_size or 0
+        return self.noise_at(size), self.noise_at(size + 1)
+
+    @final
+    @property
+    def rate_moves(self) -> bool:
+        """Whether the added record changes the sampling rate."""
+        return self.q != self.rate_with
+
+    @final
+    @property
+    def noise_moves(self) -> bool:
+        """Whether the added record changes the noise multiplier."""
+        return self.noises[0] != self.noises[1]
+
+    @final
+    @property
+    def neighbours(self) -> Neighbours:
+        """What moves between this dataset and the one with one more record; Undefined where one of them divides by 0."""
+        size = self.dataset_size or 0
+        return Neighbours(
+            (self.q, self.rate_with), self.noises, (self.denominator_at(size), self.denominator_at(size + 1))
+        )
+
+    @final
+    @property
+    def is_sum(self) -> bool:
+        """One rate, one noise and one denominator."""
+        return not self.rate_moves and not self.noise_moves and self.neighbours.growth == 0
+
+
+@final
+@dataclass(frozen=True)
+class Neighbours:
+    """Rate, noise and denominator, each on D and on D' = D plus one record."""
+
+    rates: tuple[float, float]
+    noises: tuple[float, float]
+    denominators: tuple[Fraction, Fraction]
+
+    @property
+    def growth(self) -> Fraction:
+        """(c' - c)/c, exactly."""
+        before, after = self.denominators
+        return (after - before) / before
+
+    @property
+    def log_shrink(self) -> float:
+        """log(c/c'): what becomes of the gradients; exact near 0."""
+        return -math.log1p(self.growth)
+
+    @property
+    def log_scale(self) -> float:
+        """log s, what becomes of the noise: that of the gradients, and sigma'/sigma where the noise comes from N."""
+        before, after = self.noises
+        return self.log_shrink + math.log1p((after - before) / before)
+
+    def step(self) -> float | None:
+        """K with c'/c = (K+1)/K, None where both are divided by one number; Unproved where no proof covers what moves.
+
+        K is N for EASGM and floor(N q) for FEASGM. Where it is None the mechanism *is* the noisy sum, post-processed.
+        """
+        if self.rates[0] != self.rates[1]:
+            raise Unproved(RateMoves(*self.rates))
+        if self.growth < 0:
+            raise Unproved(DenominatorFalls(*map(float, self.denominators)))
+        if self.noises[0] != self.noises[1]:
+            raise Unproved(NoiseMoves(*self.noises))
+        return float(1 / self.growth) if self.growth else None

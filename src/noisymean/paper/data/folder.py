@@ -1,0 +1,140 @@
+"""Where a set is looked for, and how it is handed out.
+
+The cache is a folder of the user's (NOISYMEAN_CACHE, else the platform's place for caches); in it a set is four arrays of bytes
+that are mapped, not read. A folder given by hand may also hold the ordinary torchvision layout: MNIST/raw, FashionMNIST/raw,
+cifar-10-batches-py; or an excerpt, NAME.npz with `pixels` and `labels`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import final
+
+import numpy as np
+
+from noisymean.errors import InvalidInput
+from noisymean.paper.data.catalogue import Dataset, named
+from noisymean.paper.data.formats import Bytes, read_batch, read_idx
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Images:
+    """`pixels` of shape (count, height, width, channels) and `labels` of shape (count,), both bytes."""
+
+    dataset: Dataset
+    pixels: Bytes
+    labels: Bytes
+
+    def __post_init__(self) -> None:
+        if self.pixels.shape[1:] != self.dataset.shape or self.labels.shape != self.pixels.shape[:1]:
+            raise InvalidInput(
+                self.dataset.name,
+                self.pixels.shape,
+                f"images of shape {self.dataset.shape}, each with a label",
+                f"fetch them with 'noisymean data fetch {self.dataset.name}'",
+            )
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def first(self, count: int) -> Images:
+        """The first `count` images."""
+        if not 0 <= count <= len(self):
+            raise InvalidInput(
+                "records", count, f"a whole number from 0 to {len(self)}, all that {self.dataset.title} has"
+            )
+        return Images(self.dataset, self.pixels[:count], self.labels[:count])
+
+
+def cache_folder() -> Path:
+    """NOISYMEAN_CACHE, or `noisymean` in the user's folder for caches."""
+    if chosen := os.environ.get("NOISYMEAN_CACHE"):
+        return Path(chosen)
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "noisymean"
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "noisymean" / "cache"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "noisymean"
+
+
+def stored(dataset: Dataset) -> Path:
+    """The folder of a fetched set; there if and only if it is whole."""
+    return cache_folder() / "data" / f"{dataset.name}-{dataset.sha256[:12]}"
+
+
+def is_cached(dataset: Dataset) -> bool:
+    """Whether the set has been fetched."""
+    return stored(dataset).is_dir()
+
+
+def load(name: str, *, train: bool = True, data_dir: Path | None = None) -> Images:
+    """The images of a set, from `data_dir` if given, else from the cache; no network."""
+    dataset = named(name)
+    if data_dir is not None:
+        excerpt = Path(data_dir) / f"{name}.npz"
+        read = _excerpt(excerpt) if train and excerpt.is_file() else _torchvision(dataset, Path(data_dir), train)
+        return Images(dataset, *read)
+    if not is_cached(dataset):
+        raise InvalidInput(
+            "dataset",
+            name,
+            "fetched before it is used",
+            f"run 'noisymean data fetch {name}' or give a torchvision folder with --data-dir",
+        )
+    part = "train" if train else "test"
+    folder = stored(dataset)
+    return Images(
+        dataset,
+        np.load(folder / f"{part}_images.npy", mmap_mode="r", allow_pickle=False),
+        np.load(folder / f"{part}_labels.npy", allow_pickle=False),
+    )
+
+
+def _excerpt(path: Path) -> tuple[Bytes, Bytes]:
+    """A few images that somebody has put aside."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            return file["pixels"], file["labels"]
+    except (KeyError, ValueError, OSError):
+        raise InvalidInput("file", path.name, "an archive of `pixels` and `labels`", "or delete it") from None
+
+
+def _torchvision(dataset: Dataset, root: Path, train: bool) -> tuple[Bytes, Bytes]:
+    """The layout that torchvision leaves under `root`; `root` may also be the innermost folder itself."""
+    folder = next((place for place in (root / dataset.torchvision, root) if _holds(dataset, place)), None)
+    if folder is None:
+        raise InvalidInput(
+            "data_dir",
+            str(root),
+            f"a folder that holds {dataset.torchvision}",
+            f"or leave it out and run 'noisymean data fetch {dataset.name}'",
+        )
+    if dataset.name == "cifar10":
+        names = [f"data_batch_{number}" for number in range(1, 6)] if train else ["test_batch"]
+        parts = [read_batch(_existing(folder / name)) for name in names]
+        return np.concatenate([images for images, _ in parts]), np.concatenate([labels for _, labels in parts])
+    return idx_pair(folder, train)
+
+
+def idx_pair(folder: Path, train: bool) -> tuple[Bytes, Bytes]:
+    """Images with a channel axis, and labels, of MNIST's four files, compressed or not."""
+    part = "train" if train else "t10k"
+    images, labels = (_existing(folder / f"{part}-{kind}-ubyte") for kind in ("images-idx3", "labels-idx1"))
+    return read_idx(images)[..., np.newaxis], read_idx(labels)
+
+
+def _holds(dataset: Dataset, folder: Path) -> bool:
+    sign = "data_batch_1" if dataset.name == "cifar10" else "train-images-idx3-ubyte"
+    return (folder / sign).is_file() or (folder / f"{sign}.gz").is_file()
+
+
+def _existing(path: Path) -> Path:
+    """The file, or its compressed form."""
+    for candidate in (path, path.with_name(f"{path.name}.gz")):
+        if candidate.is_file():
+            return candidate
+    raise InvalidInput("data_dir", str(path.parent), f"a folder with {path.name} or {path.name}.gz", "copy it there")

@@ -1,0 +1,243 @@
+"""DPSUR (Fu et al. 2024): its own update rule, as its paper says it and as its code does it.
+
+Both: a Poisson batch B, each gradient scaled by min(C / (norm + 1e-6), 1), their sum plus C sigma xi, over a denominator.
+
+    paper   |B|, 1 if B is empty: ASGM
+    code    |B'| of a second, independent draw: the loader is iterated once to read a batch's length and once more to
+            train, and its sampler draws anew. If B is empty there is no step; if B' is empty the denominator keeps its last
+            value, at first the nominal batch size.
+
+Selective release: the candidate model's loss on a further Poisson batch minus that of the old model, clipped to +-C_v, plus
+N(0, (2 C_v sigma_v)^2), is compared with beta C_v; above it the old model is kept, and what is released is no change at all. Its
+means are over the evaluation batch; an empty one changes nothing (0).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from enum import Enum
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, final
+
+import numpy as np
+
+from noisymean.errors import InvalidInput, MissingDependency, check_number
+from noisymean.mechanisms import ASGM, LEAST_NOISE, SGM, exact_rate
+from noisymean.numerics.logs import Array
+from noisymean.paper.model_sizes import parameters_of
+from noisymean.targets.claims import claimed_curve
+from noisymean.targets.opacus import GivenRows, Photographs
+from noisymean.targets.protocol import Known, Neighbour
+from noisymean.tradeoff import TradeOff
+
+
+class Denominator(Enum):
+    """What the noisy sum is divided by."""
+
+    BATCH = "paper"
+    OTHER_BATCH = "code"
+
+
+@final
+@dataclass(frozen=True)
+class Selection:
+    """Selective release, with the defaults of the method."""
+
+    bound: float = 0.001
+    noise_multiplier: float = 1.0
+    threshold: float = -1.0
+    learning_rate: float = 0.5
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Dpsur:
+    """One update of DPSUR on |D| = dataset_size images (or gradients that are given), or one more."""
+
+    records: Photographs | GivenRows
+    dataset_size: int
+    sample_rate: Fraction
+    noise_multiplier: float
+    max_grad_norm: float = 0.1
+    denominator: Denominator = Denominator.BATCH
+    selection: Selection | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sample_rate", exact_rate(self.sample_rate))
+        check_number("noise_multiplier", self.noise_multiplier, least=LEAST_NOISE, most=1e9)
+        check_number("max_grad_norm", self.max_grad_norm, above=0.0, most=1e9)
+        if self.dataset_size < 1:
+            raise InvalidInput("dataset_size", self.dataset_size, "a whole number >= 1")
+        if isinstance(self.records, GivenRows):
+            if len(self.records.rows) != self.dataset_size + 1:
+                raise InvalidInput("records", len(self.records.rows), f"{self.dataset_size + 1} rows")
+            if self.selection is not None:
+                raise InvalidInput(
+                    "selection", "given", "left out with given gradients", "they have no loss to compare"
+                )
+
+    @property
+    def name(self) -> str:
+        """Which of the two, on what."""
+        selected = ", selective release" if self.selection is not None else ""
+        match self.records:
+            case Photographs(model=model, dataset=dataset):
+                what = f"{model} on {dataset}"
+            case GivenRows():
+                what = "given gradients"
+        return f"DPSUR as in its {self.denominator.value}{selected}, {what}"
+
+    @property
+    def dimension(self) -> int:
+        """Numbers in an update."""
+        match self.records:
+            case Photographs(model=model):
+                return parameters_of(model)
+            case GivenRows(rows=rows):
+                return len(rows[0])
+
+    @property
+    def steps(self) -> int:
+        """One update."""
+        return 1
+
+    def configuration(self) -> Mapping[str, Any]:
+        """All of it."""
+        return {
+            "target": "dpsur",
+            "records": asdict(self.records),
+            "dataset_size": self.dataset_size,
+            "sample_rate": str(self.sample_rate),
+            "noise_multiplier": self.noise_multiplier,
+            "max_grad_norm": self.max_grad_norm,
+            "denominator": self.denominator.value,
+            "selection": None if self.selection is None else asdict(self.selection),
+        }
+
+    @classmethod
+    def from_configuration(cls, configuration: Mapping[str, Any]) -> Dpsur:
+        """The inverse of `configuration`."""
+        fields = {name: value for name, value in configuration.items() if name != "target"}
+        described = fields["records"]
+        given = "rows" in described
+        fields["records"] = (
+            GivenRows(tuple(tuple(row) for row in described["rows"])) if given else Photographs(**described)
+        )
+        fields["sample_rate"] = Fraction(fields["sample_rate"])
+        fields["denominator"] = Denominator(fields["denominator"])
+        if fields["selection"] is not None:
+            fields["selection"] = Selection(**fields["selection"])
+        return cls(**fields)
+
+    def known(self) -> Known | None:
+        """ASGM if it is the paper's; the code's law is none of the paper's mechanisms, nor is one that is selected."""
+        if self.denominator is not Denominator.BATCH or self.selection is not None:
+            return None
+        mechanism = ASGM(
+            dataset_size=self.dataset_size,
+            dimension=self.dimension,
+            sample_rate=self.sample_rate,
+            noise_multiplier=self.noise_multiplier,
+        )
+        return Known(mechanism, self.max_grad_norm, gradients=self._rows)
+
+    def claim(self) -> TradeOff:
+        """SGM at its rate, for the update alone."""
+        return claimed_curve(SGM(sample_rate=self.sample_rate, noise_multiplier=self.noise_multiplier))
+
+    def release(self, neighbour: Neighbour, generator: np.random.Generator, trials: int) -> Array:
+        """Updates; with selection, zero where the candidate was not accepted."""
+        updates = np.empty((trials, 1, self.dimension))
+        for update in updates[:, 0]:
+            self._update(neighbour, generator, update)
+            if (
+                self.selection is not None
+                and update.any()
+                and not self._accepted(self.selection, neighbour, generator, update)
+            ):
+                update[:] = 0.0
+        return updates
+
+    def _batch(self, neighbour: Neighbour, generator: np.random.Generator) -> np.ndarray[Any, np.dtype[np.intp]]:
+        size = self.dataset_size + (neighbour is Neighbour.LARGER)
+        return np.flatnonzero(generator.random(size) < float(self.sample_rate))
+
+    def _update(self, neighbour: Neighbour, generator: np.random.Generator, update: Array) -> None:
+        batch = self._batch(neighbour, generator)
+        divisor: float = max(len(batch), 1)
+        if self.denominator is Denominator.OTHER_BATCH:
+            if not len(batch):
+                update[:] = 0.0
+                return
+            divisor = len(self._batch(neighbour, generator)) or self.nominal_batch
+        generator.standard_normal(out=update)
+        update *= self.noise_multiplier * self.max_grad_norm
+        for record in batch:
+            update += self._rows[record]
+        update /= divisor
+
+    @property
+    def nominal_batch(self) -> int:
+        """The batch size that the user has set: a constant, the same for D and D'."""
+        return max(1, round(self.dataset_size * self.sample_rate))
+
+    def _accepted(
+        self, selection: Selection, neighbour: Neighbour, generator: np.random.Generator, update: Array
+    ) -> bool:
+        batch = self._batch(neighbour, generator)
+        change = (
+            self._mean_loss(batch, update * -selection.learning_rate) - self._mean_loss(batch, None)
+            if len(batch)
+            else 0.0
+        )
+        noise = 2.0 * selection.bound * selection.noise_multiplier * generator.standard_normal()
+        clipped = min(max(change, -selection.bound), selection.bound)
+        return bool(clipped + noise < selection.threshold * selection.bound)
+
+    @cached_property
+    def _trained(self) -> tuple[Any, Any, Any]:
+        """Network, task and records of D'."""
+        try:
+            from noisymean.paper.models import model_named
+        except ModuleNotFoundError:
+            raise MissingDependency("torch", "audit") from None
+        assert isinstance(self.records, Photographs)
+        model = model_named(self.records.model)
+        task = model.task(self.records.draws)
+        images = self.records.images(self.dataset_size + 1)
+        return model.build(self.records.seed), task, task.records(images, self.records.draws_seed)
+
+    @cached_property
+    def _rows(self) -> Array:
+        """Clipped gradients of D'."""
+        if isinstance(self.records, GivenRows):
+            given = np.asarray(self.records.rows, np.float64)
+            norms = np.linalg.norm(given, axis=1, keepdims=True)
+            shortened: Array = given * np.minimum(self.max_grad_norm / (norms + 1e-6), 1.0)
+            return shortened
+        network, task, records = self._trained
+        from noisymean.paper.models import clipped, gradients_of
+
+        rows: Array = clipped(gradients_of(network, task, records).double(), self.max_grad_norm).numpy()
+        return rows
+
+    def _mean_loss(self, batch: np.ndarray[Any, np.dtype[np.intp]], change: Array | None) -> float:
+        """The loss on a batch, of the model or of the model plus a change."""
+        import torch
+        from torch.func import functional_call
+
+        network, task, records = self._trained
+        chosen = tuple(part[torch.from_numpy(batch)] for part in records)
+        weights, start = {}, 0
+        for name, parameter in network.named_parameters():
+            moved = parameter.detach()
+            if change is not None:
+                part = torch.from_numpy(change[start : start + parameter.numel()]).to(parameter.dtype)
+                moved = moved + part.reshape(parameter.shape)
+            start += parameter.numel()
+            weights[name] = moved
+        with torch.no_grad():
+            losses = [one.losses(functional_call(network, weights, one.inputs)).mean() for one in task.passes(chosen)]
+        return float(torch.stack(losses).mean())

@@ -1,0 +1,132 @@
+"""The four published methods that the paper audits, by name, each with its models, its release of Opacus and its defaults.
+
+    dpsgd-hf    Tramer and Boneh 2021     pins 0.13.0 (ASGM); its paper states EASGM, audited on 0.15.0
+    dpsur       Fu et al. 2024            an update rule of its own (`dpsur`): |B| as in its paper, |B'| as in its code
+    dp-feta     Gong et al. 2025          vendors 1.1.3 (FEASGM); its paper states EASGM, audited on 0.15.0, and on 1.0.x
+    privimage   Li et al. 2024            the same, with a model of its own for CIFAR-10
+
+The paper's settings: C = 0.1, sigma = 10, |D| = 4; q = 0.005 for EASGM, 0.7 for ASGM, and 0.5 with |D| = 3 for FEASGM.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import final
+
+from noisymean.errors import InvalidInput
+from noisymean.paper.data import named
+from noisymean.paper.dpsur import Denominator, Dpsur, Selection
+from noisymean.targets.device import AUTO
+from noisymean.targets.opacus import OpacusTarget, Photographs
+from noisymean.targets.opacus_releases.setup import AtRate, Mode, Reduction
+
+EASGM_RATE, ASGM_RATE, FEASGM_RATE = Fraction(1, 200), Fraction(7, 10), Fraction(1, 2)
+NOISE, BOUND, RECORDS = 10.0, 0.1, 4
+
+
+@final
+@dataclass(frozen=True)
+class Method:
+    """What a method trains, and the releases of Opacus it is audited on: the stated mechanism's and the one it pins."""
+
+    name: str
+    title: str
+    grey: str
+    colour: str
+    audited: str | None
+    pinned: str | None
+
+    def model(self, dataset: str) -> str:
+        """The network that it trains on this set."""
+        return self.grey if named(dataset).shape[2] == 1 else self.colour
+
+
+METHODS = {
+    method.name: method
+    for method in (
+        Method("dpsgd-hf", "DPSGD-HF", "cnn-grey", "cnn-colour", "0.15.0", "0.13.0"),
+        Method("dpsur", "DPSUR", "cnn-grey", "cnn-colour", None, None),
+        Method("dp-feta", "DP-FETA", "unet-grey", "unet-colour", "0.15.0", "1.1.3"),
+        Method("privimage", "PrivImage", "unet-grey", "unet-privimage", "0.15.0", "1.1.3"),
+    )
+}
+
+
+def method_named(name: str) -> Method:
+    """The method of that name.
+
+    >>> method_named("dp-feta").model("cifar10")
+    'unet-colour'
+    """
+    if name not in METHODS:
+        raise InvalidInput("method", name, f"one of {', '.join(METHODS)}")
+    return METHODS[name]
+
+
+def opacus_method(
+    name: str,
+    dataset: str,
+    *,
+    release: str | None = None,
+    dataset_size: int = RECORDS,
+    sample_rate: Fraction | None = None,
+    noise_multiplier: float = NOISE,
+    max_grad_norm: float = BOUND,
+    mode: Mode = Mode.REPLAY,
+    reduction: Reduction = Reduction.MEAN,
+    poisson: bool = True,
+    draws: int = 1,
+    seed: int = 0,
+    data_dir: str | None = None,
+    device: str = AUTO,
+) -> OpacusTarget:
+    """A method built on Opacus, at the release the paper audited unless another is given; the rate follows the release."""
+    method = method_named(name)
+    if method.audited is None:
+        raise InvalidInput("method", name, "built on Opacus", "DPSUR has an update rule of its own: use dpsur_method")
+    version = release or method.audited
+    rate = sample_rate or _paper_rate(version, poisson)
+    return OpacusTarget(
+        release_version=version,
+        dataset_size=dataset_size,
+        records=Photographs(dataset=dataset, model=method.model(dataset), seed=seed, draws=draws, data_dir=data_dir),
+        sampling=AtRate(rate),
+        noise_multiplier=noise_multiplier,
+        max_grad_norm=max_grad_norm,
+        mode=mode,
+        reduction=reduction,
+        poisson=poisson,
+        label=method.title,
+        device=device,
+    )
+
+
+def _paper_rate(version: str, poisson: bool) -> Fraction:
+    if version.startswith("1."):
+        return FEASGM_RATE
+    return EASGM_RATE if version in ("0.14.0", "0.15.0") and poisson else ASGM_RATE
+
+
+def dpsur_method(
+    dataset: str,
+    *,
+    denominator: Denominator = Denominator.BATCH,
+    selection: Selection | None = None,
+    dataset_size: int = RECORDS,
+    sample_rate: Fraction = ASGM_RATE,
+    noise_multiplier: float = NOISE,
+    max_grad_norm: float = BOUND,
+    seed: int = 0,
+    data_dir: str | None = None,
+) -> Dpsur:
+    """DPSUR at the paper's settings."""
+    return Dpsur(
+        records=Photographs(dataset=dataset, model=METHODS["dpsur"].model(dataset), seed=seed, data_dir=data_dir),
+        dataset_size=dataset_size,
+        sample_rate=sample_rate,
+        noise_multiplier=noise_multiplier,
+        max_grad_norm=max_grad_norm,
+        denominator=denominator,
+        selection=selection,
+    )
