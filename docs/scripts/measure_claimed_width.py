@@ -6,11 +6,11 @@ import math
 
 import numpy as np
 
-from noisymean.many_rounds import sgm_cumulants
-from noisymean.compose.engine import Loss, Rounds
+from noisymean.compose.engine import Rounds
 from noisymean.laws.closed import Gaussian
 from noisymean.laws.subsampled import Subsampled
 from noisymean.tradeoff import Side
+from rounds_of import ByHand, sgm_cumulants
 
 RUNS = 400
 
@@ -27,7 +27,7 @@ def widths(seed: int, least_sigma: float, largest_sigma: float, least_delta: flo
             float(10.0 ** draw.uniform(np.log10(least_delta), -1.5)),
         )
         curve = Subsampled(Gaussian(1.0 / sigma), rate)
-        forward = Rounds(((steps, Loss(lambda curve=curve: curve, sgm_cumulants(rate, sigma))),))
+        forward = Rounds(((steps, ByHand(lambda curve=curve: curve, sgm_cumulants(rate, sigma))),))
         for direction in (forward, forward.inverse()):
             low, high = (direction.epsilon(delta, side) for side in (Side.BELOW, Side.ABOVE))
             found.append((high - low) / max(high, 0.01) if math.isfinite(high) else math.inf)

@@ -3,19 +3,15 @@
 from noisymean.accountant import account
 from noisymean.accounts import Account, Pair
 from noisymean.calibrate import Calibration, calibrate
+from noisymean.ceilings import ceiling, ceiling_clt
 from noisymean.curves import Curves
 from noisymean.errors import InvalidInput, MissingDependency, NoisymeanError, Undefined
+from noisymean.leakage import leakage
 from noisymean.mechanisms import ASGM, EASGM, FEASGM, SGM, Adjacency, OpacusLoader
-from noisymean.one_round import (
-    ceiling,
-    ceiling_clt,
-    claimed,
-    curve,
-    guarantee,
-    guarantee_tight,
-    leakage,
-    per_pair,
-)
+from noisymean.noisy_sum import claimed
+from noisymean.one_round import curve
+from noisymean.per_pair import per_pair
+from noisymean.proofs import guarantee, guarantee_tight
 
 __version__ = "0.1.0"
 

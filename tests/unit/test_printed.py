@@ -23,7 +23,7 @@ from test_documents import parsed
 import noisymean as nm
 from command_line import run
 from noisymean.cli.wants import WANTED, option
-from noisymean.laws.on_a_line import explicit_pairs
+from noisymean.leakage import explicit_pairs
 from noisymean.mechanisms import Adjacency, Mechanism
 from noisymean.mechanisms.opacus_rate import is_recovered, steps_at_most
 from noisymean.report.page.sections import Run, account_section, report

@@ -22,8 +22,8 @@ from noisymean.audit.laws import KnownPair
 from noisymean.errors import Undefined
 from noisymean.laws.closed import Gaussian
 from noisymean.laws.finite import FiniteOutcomes
-from noisymean.laws.on_a_line import explicit_pairs
 from noisymean.laws.subsampled import Subsampled
+from noisymean.leakage import explicit_pairs
 from noisymean.numerics.logs import Array
 from noisymean.targets.protocol import Known, Neighbour, Structure
 from noisymean.tradeoff import TradeOff

@@ -11,9 +11,9 @@ import math
 import numpy as np
 
 from noisymean.accountant import account
+from noisymean.ceilings import ceiling_clt
 from noisymean.integrations.reported import reported
 from noisymean.laws.closed import EpsilonDelta
-from noisymean.many_rounds import ceiling_clt_rounds, ceiling_rounds
 from noisymean.mechanisms import FEASGM, OpacusLoader
 from noisymean.numerics.logs import Array
 from noisymean.outward import at_least, at_most
@@ -32,6 +32,7 @@ from noisymean.paper.statement import (
     undecided,
 )
 from noisymean.run_curves import run_curves
+from noisymean.runs import Run
 
 STEPS, DELTA = 200, 1e-5
 RECORDS, BATCH = 140_199, 701
@@ -49,7 +50,7 @@ def rows(effort: Effort, tell: Tell) -> list[Row]:
     for dimension in DIMENSIONS:
         mechanism = FEASGM(dataset_size=RECORDS, dimension=dimension, sample_rate="0.005", noise_multiplier=10.0)
         numbers, curves = account(mechanism, steps=STEPS, delta=DELTA), run_curves(mechanism, alpha, steps=STEPS)
-        exact, estimate = ceiling_rounds(mechanism, STEPS), ceiling_clt_rounds(mechanism, STEPS)
+        exact, estimate = Run.of(mechanism, STEPS).ceiling(), ceiling_clt(mechanism, STEPS)
         assert exact is not None
         assert estimate is not None
         assert curves.guarantee is not None

@@ -15,15 +15,18 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.special import ndtr, ndtri
 
-from noisymean.compose.engine import DeltaCurve
+from noisymean.ceilings import ceiling, ceiling_clt
+from noisymean.compose.engine import DeltaCurve, Rounds
 from noisymean.laws.finite import FiniteOutcomes
 from noisymean.laws.gaussian import gaussian_pair
-from noisymean.laws.on_a_line import explicit_pairs
 from noisymean.laws.subsampled import RevealedMixture
-from noisymean.many_rounds import ceiling_clt_rounds, ceiling_rounds, pair_rounds, transparent_rounds
+from noisymean.leakage import explicit_pairs, leakage
 from noisymean.mechanisms import ASGM, EASGM, FEASGM
+from noisymean.noisy_sum import claimed
 from noisymean.numerics.logs import Array
-from noisymean.one_round import ceiling, ceiling_clt, claimed, guarantee, guarantee_tight, leakage, per_pair
+from noisymean.per_pair import per_pair
+from noisymean.proofs import guarantee, guarantee_tight
+from noisymean.runs import Run
 from noisymean.tradeoff import Side, TradeOff
 
 ALPHA = np.array([0.001, 0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99])
@@ -365,18 +368,18 @@ def _kept_private(curve: DeltaCurve, side: Side) -> Array:
 def hidden_above_transparent(generator: np.random.Generator) -> Iterator[Sides]:
     """1 - delta with everything shown, against that on an explicit pair with nothing shown."""
     for mechanism, steps in _runs():
-        shown = _kept_private(transparent_rounds(mechanism, steps), Side.ABOVE)
+        shown = _kept_private(Run.of(mechanism, steps).transparent(), Side.ABOVE)
         for pair in explicit_pairs(mechanism)[:1]:
-            hidden = _kept_private(pair_rounds(pair, steps), Side.BELOW)
+            hidden = _kept_private(Rounds(((steps, pair),)), Side.BELOW)
             yield from _along(f"{_words(mechanism)}, {steps} rounds, {pair.datasets}", shown, hidden, _EPSILONS)
 
 
 def transparent_below_ceiling(generator: np.random.Generator) -> Iterator[Sides]:
     """1 - delta of the composed guarantee, against that of the composed ceiling."""
     for mechanism, steps in _runs():
-        bound = ceiling_rounds(mechanism, steps)
+        bound = Run.of(mechanism, steps).ceiling()
         assert bound is not None
-        shown = _kept_private(transparent_rounds(mechanism, steps), Side.ABOVE)
+        shown = _kept_private(Run.of(mechanism, steps).transparent(), Side.ABOVE)
         yield from _along(f"{_words(mechanism)}, {steps} rounds", shown, _kept_private(bound, Side.BELOW), _EPSILONS)
 
 
@@ -387,7 +390,7 @@ def estimate_rounds(*kinds: type[EASGM] | type[FEASGM]) -> Callable[[np.random.G
         for kind in kinds:
             for size, dimension in ((999, 26_010), (140_199, 26_010), (140_199, 1_485_217)):
                 mechanism = kind(dataset_size=size, dimension=dimension, sample_rate="0.005", noise_multiplier=10.0)
-                exact, limit = ceiling_rounds(mechanism, STEPS), ceiling_clt_rounds(mechanism, STEPS)
+                exact, limit = Run.of(mechanism, STEPS).ceiling(), ceiling_clt(mechanism, STEPS)
                 if exact is not None and limit is not None:
                     yield from _along(f"{_words(mechanism)}, {STEPS} rounds", exact.tradeoff()(ALPHA), limit(ALPHA))
 
