@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 import noisymean as nm
-from noisymean import composition, explicit_pair, gaussian_pair, size_revealed, tradeoff
+from noisymean import tradeoff
+from noisymean.compose import contour
 from noisymean.compose.contour import Composed
+from noisymean.laws import closed, finite, gaussian, hulls, on_a_line, size_revealed, subsampled
 from noisymean.laws.closed import EpsilonDelta, Gaussian, Identity
 from noisymean.laws.cumulants import Cumulants, GaussianPairCumulants, Outcomes, Sum
 from noisymean.laws.finite import FiniteOutcomes
@@ -108,7 +110,7 @@ def tolerance(name: str) -> float:
 
 
 def test_every_class_is_in_the_list() -> None:
-    modules = (tradeoff, gaussian_pair, explicit_pair, size_revealed, composition)
+    modules = (tradeoff, closed, finite, gaussian, hulls, on_a_line, size_revealed, subsampled, contour)
     classes = {
         value
         for module in modules
