@@ -69,7 +69,7 @@ def exact_test_against_the_vote(repeats: int = 7) -> list[list[str]]:
             start = time.perf_counter()
             scores = [rule.features(part, source)[:, 0] for part in outputs]
             times.append(time.perf_counter() - start)
-        threshold = rule.judge(None, None).threshold  # type: ignore[arg-type]
+        threshold = rule.judge(None, None).threshold
         advantage = 1.0 - np.mean(scores[0] > threshold) - np.mean(scores[1] <= threshold)
         first = first or min(times)
         rows.append([name, f"{1e3 * min(times):.1f} ms", f"{min(times) / first:.0f}", f"{advantage:.3f}"])

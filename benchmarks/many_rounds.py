@@ -10,6 +10,8 @@ import resource
 import time
 import warnings
 from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import noisymean as nm
 from benchmarks.table import publish, seconds
@@ -90,7 +92,7 @@ def against_peers() -> list[list[str]]:
     """One row for each setting and accountant: its time and width as multiples of ours."""
     rows = []
     for name, setting in SETTINGS.items():
-        mine = seconds(lambda s=setting: ours(*s))
+        mine = seconds(partial(ours, *setting))
         low, high = ours(*setting)
         narrow = high - low
         rows.append(
@@ -106,7 +108,7 @@ def against_peers() -> list[list[str]]:
             try:
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")
-                    taken = seconds(lambda a=ask, s=setting: a(*s), repeats=1)
+                    taken = seconds(partial(ask, *setting), repeats=1)
                     low, high = ask(*setting)
             except ImportError:
                 rows.append([f"{name}: {peer}", "not installed", "", "", ""])
@@ -119,7 +121,7 @@ def against_peers() -> list[list[str]]:
 def growth() -> list[list[str]]:
     """How the cost of a whole account depends on T, n and N."""
     rows = []
-    base = {"dataset_size": 60_000, "dimension": 10**6, "sample_rate": 0.01, "noise_multiplier": 2.0}
+    base: dict[str, Any] = {"dataset_size": 60_000, "dimension": 10**6, "sample_rate": 0.01, "noise_multiplier": 2.0}
 
     def taken(steps: int, **changed: int) -> float:
         mechanism = nm.EASGM(**{**base, **changed})

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +26,11 @@ from scipy.special import chndtr
 from scipy.stats import binom
 
 import noisymean as nm
-from noisymean import explicit_pair
+from noisymean.laws import across
 
 RESULTS = Path(__file__).with_name("results")
 GOLDEN = Path(__file__).parents[1] / "tests" / "golden" / "curves.json"
-KINDS = {"easgm": nm.EASGM, "asgm": nm.ASGM, "feasgm": nm.FEASGM}
+KINDS: dict[str, Any] = {"easgm": nm.EASGM, "asgm": nm.ASGM, "feasgm": nm.FEASGM}
 ALPHA = np.linspace(0.0, 1.0, 1001)
 # alphas on which plain scipy is timed; its cost is the same for each, so the total is scaled up
 SCIPY_ALPHA = (0.05, 0.3, 0.7)
@@ -42,11 +43,15 @@ def mechanism(
     return KINDS[kind](dataset_size=size, dimension=dimension, sample_rate=rate, noise_multiplier=sigma)
 
 
+def guarantee_of(here: Any) -> object:
+    return nm.guarantee(here).lower(ALPHA)
+
+
 def seconds(work: Callable[[], object], repetitions: int = REPETITIONS) -> float:
     """The best of several runs, tables of earlier runs thrown away."""
     best = float("inf")
     for _ in range(repetitions):
-        explicit_pair._tabulated.cache_clear()
+        across.tabulated.cache_clear()
         start = time.perf_counter()
         work()
         best = min(best, time.perf_counter() - start)
@@ -123,10 +128,10 @@ def measured() -> dict[str, Any]:
     curves = []
     for kind in KINDS:
         here = mechanism(kind)
-        all_curves = seconds(lambda here=here: nm.curve(here, ALPHA))
-        guarantee = seconds(lambda here=here: nm.guarantee(here).lower(ALPHA))
+        all_curves = seconds(partial(nm.curve, here, ALPHA))
+        guarantee = seconds(partial(guarantee_of, here))
         larger = mechanism(kind, size=10**9 - 1 if kind == "feasgm" else 10**9)
-        large_curves = seconds(lambda larger=larger: nm.curve(larger, ALPHA))
+        large_curves = seconds(partial(nm.curve, larger, ALPHA))
         row: dict[str, Any] = {
             "mechanism": kind,
             "all curves": all_curves,
@@ -149,8 +154,8 @@ def measured() -> dict[str, Any]:
     dimensions = []
     for exponent in range(3, 13):
         here = mechanism("easgm", dimension=10**exponent)
-        taken = seconds(lambda here=here: nm.guarantee(here).lower(ALPHA), 3)
-        whole = seconds(lambda here=here: nm.curve(here, ALPHA), 2)
+        taken = seconds(partial(guarantee_of, here), 3)
+        whole = seconds(partial(nm.curve, here, ALPHA), 2)
         dimensions.append({"dimension": 10**exponent, "guarantee": taken, "all curves": whole})
     results["EASGM at N = 59,999 in 10^3 to 10^12 dimensions"] = dimensions
     accuracy = []

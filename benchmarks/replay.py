@@ -63,7 +63,7 @@ def measured(version: str) -> list[str]:
             for parameter, piece in zip(driver.parameters, pieces, strict=True):
                 if parameter.grad is None:
                     parameter.grad = torch.zeros_like(parameter)
-                parameter.grad_sample = piece[:size]  # type: ignore[attr-defined]
+                parameter.grad_sample = piece[:size]
             optimizer.step()
 
     def trials() -> None:

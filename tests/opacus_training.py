@@ -107,4 +107,5 @@ def main(records: int, batch_size: int, steps: int, delta: float) -> dict[str, A
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    print(json.dumps(main(*map(int, sys.argv[1:4]), float(sys.argv[4]))))
+    records, batch_size, steps = map(int, sys.argv[1:4])
+    print(json.dumps(main(records, batch_size, steps, float(sys.argv[4]))))

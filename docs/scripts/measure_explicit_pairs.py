@@ -12,7 +12,7 @@ from unittest.mock import patch
 import numpy as np
 
 import noisymean as nm
-from noisymean import explicit_pair
+from noisymean.laws import on_a_line
 from noisymean.laws.across import TabulatedPair
 from noisymean.laws.gaussian import gaussian_pair
 from noisymean.leakage import explicit_pairs
@@ -37,9 +37,9 @@ def main() -> None:
     print("trapezoidal rule, step against step/3:")
     for count, dimension, rate, sigma in ((205, 415_048, 0.0155, 0.106), (13, 71, 0.151, 4.5), (700, 26_010, 0.3, 1.0)):
         mechanism = nm.EASGM(dataset_size=count, dimension=dimension, sample_rate=rate, noise_multiplier=sigma)
-        finer = patch.object(explicit_pair, "_smooth_step", lambda *a, own=explicit_pair._smooth_step: own(*a) / 3.0)
-        most = explicit_pair._MOST_NODES
-        with patch.object(explicit_pair, "_MOST_NODES", 1 << 13):
+        finer = patch.object(on_a_line, "_smooth_step", lambda *a, own=on_a_line._smooth_step: own(*a) / 3.0)
+        most = on_a_line._MOST_NODES
+        with patch.object(on_a_line, "_MOST_NODES", 1 << 13):
             coarse = [pair.curve for pair in explicit_pairs(mechanism)]
             with finer:
                 fine = [pair.curve for pair in explicit_pairs(mechanism)]

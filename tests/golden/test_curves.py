@@ -15,7 +15,7 @@ import noisymean as nm
 import oracles
 
 CASES = json.loads(Path(__file__).with_name("curves.json").read_text())["cases"]
-KINDS = {"easgm": nm.EASGM, "asgm": nm.ASGM, "feasgm": nm.FEASGM}
+KINDS: dict[str, Any] = {"easgm": nm.EASGM, "asgm": nm.ASGM, "feasgm": nm.FEASGM}
 NAMES = [f"{c['mechanism']}-N={c['dataset_size']}-n={c['dimension']}-q={c['sample_rate']}" for c in CASES]
 
 

@@ -19,13 +19,13 @@ from hypothesis import strategies as st
 import noisymean as nm
 import strategies
 from effort import THOROUGH, examples
-from noisymean import accountant
 from noisymean.compose.engine import Rounds
 from noisymean.laws.closed import Gaussian
 from noisymean.laws.gaussian import GaussianPairCumulants, gaussian_pair
 from noisymean.laws.subsampled import Subsampled
 from noisymean.mechanisms import exact_rate
 from noisymean.tradeoff import Side
+from noisymean.words import BeyondDoubles
 from rounds_of import ByHand, sgm_cumulants
 
 KINDS = (nm.SGM, nm.EASGM, nm.ASGM, nm.FEASGM)
@@ -78,7 +78,7 @@ def check(drawn: Setting) -> None:
     assert 0.0 <= leaked < math.inf, drawn
     if sound is None:
         # only where the truth itself is beyond what is reported, and said so
-        assert accountant._UNKNOWN in by_delta.unproved, drawn
+        assert BeyondDoubles() in by_delta.unproved, drawn
         assert leaked > 1e6, drawn
     else:
         assert leaked <= sound, drawn
@@ -90,8 +90,8 @@ def check(drawn: Setting) -> None:
         by_epsilon.guarantee.delta,
     )
     assert all(share is not None and 0.0 <= share <= 1.0 for share in shares), drawn
-    assert shares[0] <= shares[1], drawn  # type: ignore[operator]
-    assert shares[2] <= shares[3], drawn  # type: ignore[operator]
+    assert shares[0] <= shares[1], drawn
+    assert shares[2] <= shares[3], drawn
 
 
 @pytest.mark.parametrize("number", range(60 if THOROUGH else 12))

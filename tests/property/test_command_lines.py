@@ -70,7 +70,18 @@ SENSIBLE: dict[str, tuple[str, ...]] = {
 NEVER_RIGHT = {"reproduce": "name", "demo": "out", "data": "action", "explore": "port", "code-audit": "package"}
 WRONG = {"name": "fig1", "out": "broken.py", "action": "steal", "port": "99999999", "package": "no/such/folder"}
 
-SELDOM = ("plot", "store", "epsilon", "epochs", "alpha", "points", "test", "distinguisher_name", "batch_size", "html")
+SELDOM: tuple[str, ...] = (
+    "plot",
+    "store",
+    "epsilon",
+    "epochs",
+    "alpha",
+    "points",
+    "test",
+    "distinguisher_name",
+    "batch_size",
+    "html",
+)
 SELDOM += ("max_epsilon", "calibrated_to", "calibrated_delta", "calibrated_epochs", "calibrated_with")
 # What was asked for is there, and no judgement of it.
 UNJUDGED = "error: --fail-on-violation: nothing was judged"

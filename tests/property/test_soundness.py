@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
@@ -20,6 +21,10 @@ KINDS = (nm.EASGM, nm.ASGM, nm.FEASGM)
 INNER = np.concatenate([np.logspace(-6, -2, 5), np.linspace(0.03, 0.97, 20), [0.999]])
 
 
+def always(divisor: float) -> Callable[[int], float]:
+    return lambda _: divisor
+
+
 def laws(mechanism: Any, gradients: np.ndarray) -> tuple[oracles.Gaussians, oracles.Gaussians]:
     """What the mechanism releases on D and on D': every batch, its own mean and scale."""
     q, sigma = mechanism.q, mechanism.noise_multiplier
@@ -30,7 +35,7 @@ def laws(mechanism: Any, gradients: np.ndarray) -> tuple[oracles.Gaussians, orac
         else:
             share = rows.shape[0] * mechanism.rate
             divisor = float(share) if isinstance(mechanism, nm.EASGM) else float(max(int(share), 1))
-            released.append(oracles.one_round(rows, q, sigma, lambda _, divisor=divisor: divisor))
+            released.append(oracles.one_round(rows, q, sigma, always(divisor)))
     return released[0], released[1]
 
 

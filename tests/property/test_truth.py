@@ -62,7 +62,7 @@ def mechanism_of(setting: Setting) -> Any:
     assert setting.sample_rate is not None
     if setting.mechanism == "sgm":
         return nm.SGM(sample_rate=setting.sample_rate, noise_multiplier=sigma)
-    kind = {"easgm": nm.EASGM, "feasgm": nm.FEASGM, "asgm": nm.ASGM}[setting.mechanism]
+    kind: Any = {"easgm": nm.EASGM, "feasgm": nm.FEASGM, "asgm": nm.ASGM}[setting.mechanism]
     return kind(dataset_size=size, dimension=dimension, sample_rate=setting.sample_rate, noise_multiplier=sigma)
 
 
@@ -280,7 +280,8 @@ def binomial(size: int, rate: float) -> list[tuple[int, float]]:
 def released(setting: Setting, shared: float, new: float) -> tuple[list[tuple[float, float, float]], ...]:
     """Weight, mean and deviation of one round's components under P and under Q, from the definitions, C = 1."""
     size, rate, sigma = setting.dataset_size, float(setting.sample_rate or 0), setting.noise_multiplier
-    p, q = [], []
+    p: list[tuple[float, float, float]] = []
+    q: list[tuple[float, float, float]] = []
     for k, weight in binomial(size, rate):
         sums = [(weight, k * shared, k)]
         sums_with = [((1 - rate) * weight, k * shared, k), (rate * weight, k * shared + new, k + 1)]
@@ -298,7 +299,7 @@ def on_a_square(setting: Setting, shared: float, new: float, points: int = 1401)
     low, high = (means - 7.5 * deviations).min(), (means + 7.5 * deviations).max()
     x = np.linspace(low, high, points)
     y = x if setting.dimension == 1 else np.linspace(-7.5, 7.5, points) * deviations.max()
-    densities = []
+    densities: list[Any] = []
     for law in laws:
         if setting.dimension == 1:
             line = sum(weight * norm.pdf(x, mean, deviation) for weight, mean, deviation in law)

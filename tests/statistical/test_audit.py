@@ -5,18 +5,21 @@ Seeds are fixed. Bands: the number of wrong audits may exceed its mean by what a
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 from scipy.stats import binom
 
 import noisymean as nm
-from noisymean.audit import audit, distinguisher
+from noisymean.audit import Audit, audit, distinguisher
 from noisymean.audit.distinguishers.base import Judge, Labelled, first_column, spread
 from noisymean.audit.estimate import estimate
 from noisymean.audit.laws import KnownPair
 from noisymean.audit.reference import simulated
 from noisymean.audit.verdict import judge
 from noisymean.laws.closed import Gaussian
+from noisymean.mechanisms import PublicRate
 from noisymean.targets.protocol import Structure
 from noisymean.targets.synthetic import Gradients, Synthetic
 
@@ -28,7 +31,7 @@ def allowed(audits: int, confidence: float = CONFIDENCE) -> int:
     return int(binom.isf(1e-6, audits, 1.0 - confidence))
 
 
-def noisy_sums():
+def noisy_sums() -> Iterator[Synthetic]:
     """Mechanisms that satisfy their claim, and attain it: the worst case for a false alarm."""
     for sigma, q in ((1.0, 1), (1.0, "0.5"), (3.0, "0.2"), (0.6, "0.7")):
         mechanism = nm.SGM(dataset_size=4, dimension=8, sample_rate=q, noise_multiplier=sigma)
@@ -36,7 +39,7 @@ def noisy_sums():
 
 
 @pytest.mark.parametrize("audits", [60, pytest.param(1000, marks=pytest.mark.slow)])
-def test_true_claims_are_not_called_violated(audits):
+def test_true_claims_are_not_called_violated(audits: int) -> None:
     """Whole audits, from the mechanism to the verdict."""
     targets, wrong = list(noisy_sums()), 0
     rules = [distinguisher(None, target) for target in targets]
@@ -51,7 +54,7 @@ def test_true_claims_are_not_called_violated(audits):
 
 
 @pytest.mark.slow
-def test_a_learned_score_does_not_raise_false_alarms_either():
+def test_a_learned_score_does_not_raise_false_alarms_either() -> None:
     target = next(noisy_sums())
     rule, wrong = distinguisher("learned", target), 0
     for number in range(200):
@@ -61,7 +64,7 @@ def test_a_learned_score_does_not_raise_false_alarms_either():
 
 @pytest.mark.parametrize("mu", [0.0, 0.3, 1.0, 2.5])
 @pytest.mark.parametrize("audits", [400, pytest.param(4000, marks=pytest.mark.slow)])
-def test_all_limits_hold_together(mu, audits):
+def test_all_limits_hold_together(mu: float, audits: int) -> None:
     """Scores of a Gaussian pair, whose every number is known: how often is any limit of an estimate wrong?"""
     generator = np.random.default_rng(int(10 * mu))
     truth = Gaussian(mu)
@@ -84,7 +87,7 @@ def test_all_limits_hold_together(mu, audits):
 
 
 @pytest.mark.parametrize("rate", [0.02, 0.3])
-def test_intervals_cover_at_their_level(rate):
+def test_intervals_cover_at_their_level(rate: float) -> None:
     generator = np.random.default_rng(5)
     audits, outside = 1000, 0
     for _ in range(audits):
@@ -100,12 +103,12 @@ EASGM_RATES = ("0.005", "0.1", "0.5", "0.6", "0.9", "1")
 ASGM_RATES = ("0.5", "0.6", "0.7", "0.8", "0.9")
 
 
-def paper_setting(kind, q, count, n=100):
+def paper_setting(kind: type[PublicRate], q: str, count: int, n: int = 100) -> Synthetic:
     mechanism = kind(dataset_size=count, dimension=n, sample_rate=q, noise_multiplier=10.0)
     return Synthetic(mechanism=mechanism, gradient_seed=0)
 
 
-def powerful(kind, q, count):
+def powerful(kind: type[PublicRate], q: str, count: int) -> Audit:
     target = paper_setting(kind, q, count)
     result = audit(target, distinguisher("likelihood-ratio", target), seed=0)
     truth, shown = result.reference.curve.advantage(), result.found.delta_lower
@@ -120,12 +123,12 @@ def powerful(kind, q, count):
 @pytest.mark.parametrize(
     ("kind", "q", "count"), [(nm.EASGM, "0.005", 2), (nm.EASGM, "0.5", 5), (nm.ASGM, "0.5", 5), (nm.ASGM, "0.9", 2)]
 )
-def test_power_on_the_papers_grid(kind, q, count):
+def test_power_on_the_papers_grid(kind: type[PublicRate], q: str, count: int) -> None:
     powerful(kind, q, count)
 
 
 @pytest.mark.slow
-def test_power_on_all_of_the_papers_grid():
+def test_power_on_all_of_the_papers_grid() -> None:
     for kind, rates in ((nm.EASGM, EASGM_RATES), (nm.ASGM, ASGM_RATES)):
         for q in rates:
             shown = [powerful(kind, q, count) for count in (2, 3, 4, 5)]
@@ -135,13 +138,13 @@ def test_power_on_all_of_the_papers_grid():
             assert all(result.verdict.word == "violated" for result in shown)
 
 
-def truth_of(kind, q, count, n):
+def truth_of(kind: type[PublicRate], q: str, count: int, n: int) -> float:
     pair = KnownPair(paper_setting(kind, q, count, n).known())
     losses = simulated(pair, 1, np.random.default_rng(3), 20_000)
     return float(np.mean(np.abs(np.tanh(0.5 * np.concatenate(losses)))))
 
 
-def test_the_papers_trends():
+def test_the_papers_trends() -> None:
     by_size = [truth_of(nm.EASGM, "0.1", count, 100) for count in (2, 3, 4, 5)]
     assert by_size == sorted(by_size, reverse=True)
     for kind, q in ((nm.EASGM, "0.05"), (nm.ASGM, "0.7")):
@@ -152,12 +155,12 @@ def test_the_papers_trends():
 
 
 @pytest.mark.parametrize("q", EASGM_RATES)
-def test_every_easgm_of_four_records_in_100_dimensions_is_a_violation(q):
+def test_every_easgm_of_four_records_in_100_dimensions_is_a_violation(q: str) -> None:
     target = paper_setting(nm.EASGM, q, 4)
     assert audit(target, distinguisher(None, target), seed=1, trials=1000).verdict.word == "violated"
 
 
-def test_several_rounds_show_more_than_one():
+def test_several_rounds_show_more_than_one() -> None:
     mechanism = nm.ASGM(dataset_size=5, dimension=50, sample_rate="0.7", noise_multiplier=5.0)
     one, five = (Synthetic(mechanism=mechanism, gradients=Gradients(Structure.OPPOSED.value), steps=t) for t in (1, 5))
     shown = [

@@ -8,6 +8,7 @@ Wolfowitz (Massart 1990) but for one case in a million, and seeds are fixed: no 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -68,7 +69,7 @@ def attack(kind: Any, gradients: np.ndarray, rate: float, sigma: float, trials: 
     for index, rows in enumerate((gradients[:-1], gradients)):
         samples.append(run(rows, rate, sigma, divisor, trials, 2 * seed + index))
         records = rows.shape[0]
-        laws.append(oracles.one_round(rows, rate, sigma, lambda batch, records=records: divisor(records, batch)))
+        laws.append(oracles.one_round(rows, rate, sigma, partial(divisor, records)))
     loss_p, loss_q = (
         np.concatenate(
             [

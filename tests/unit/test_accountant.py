@@ -15,6 +15,7 @@ from noisymean.accounts import Account
 from noisymean.errors import InvalidInput, Undefined
 from noisymean.laws.closed import Gaussian
 from noisymean.laws.gaussian import gaussian_pair
+from noisymean.mechanisms import Mechanism
 from noisymean.pairs import Added
 from noisymean.runs import MOST_STEPS
 from noisymean.tradeoff import TradeOff
@@ -29,13 +30,13 @@ def epsilons(account: Account) -> tuple[float, float, float]:
     """(claimed, leakage, guarantee), all of them known."""
     values = (account.claimed.epsilon, account.leakage.epsilon, account.guarantee.epsilon)
     assert all(value is not None and math.isfinite(value) for value in values)
-    return values  # type: ignore[return-value]
+    return values
 
 
 def deltas(account: Account) -> tuple[float, float, float]:
     values = (account.claimed.delta, account.leakage.delta, account.guarantee.delta)
     assert all(value is not None and 0.0 <= value <= 1.0 for value in values)
-    return values  # type: ignore[return-value]
+    return values
 
 
 def worse_direction(curve: TradeOff, delta: float) -> float:
@@ -325,7 +326,7 @@ def test_refusals(words: dict[str, Any], begins: str) -> None:
 # --- the ends of the range
 
 
-EXTREME = {
+EXTREME: dict[str, tuple[Mechanism, int, dict[str, Any]]] = {
     "tiny delta": (of(nm.EASGM, 60_000, 26_010, 0.004, 1.0), 1_000, {"delta": 1e-150}),
     "tiny delta, sum": (SOME, 1_000, {"delta": 1e-150}),
     "tiny delta, asgm": (of(nm.ASGM, 60_000, 26_010, 0.004, 1.0), 1_000, {"delta": 1e-150}),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import product
 
 import numpy as np
@@ -19,18 +20,20 @@ from noisymean.audit.distinguishers import (
     distinguisher,
     rebuilt,
 )
+from noisymean.audit.distinguishers.base import Distinguisher
 from noisymean.audit.distinguishers.paper import passes
 from noisymean.errors import InvalidInput, Undefined
+from noisymean.numerics.logs import Array
 from noisymean.targets.protocol import Neighbour
 from noisymean.targets.synthetic import Gradients, Synthetic
 
 
-def easgm(n=40, count=3, kind=Gradients.RANDOM, steps=1, q="0.3"):
+def easgm(n: int = 40, count: int = 3, kind: Gradients = Gradients.RANDOM, steps: int = 1, q: str = "0.3") -> Synthetic:
     mechanism = nm.EASGM(dataset_size=count, dimension=n, sample_rate=q, noise_multiplier=2.0)
     return Synthetic(mechanism=mechanism, gradients=kind, steps=steps, max_grad_norm=0.3)
 
 
-def labelled(target, rule, trials, seed=1):
+def labelled(target: Synthetic, rule: Distinguisher, trials: int, seed: int = 1) -> Labelled:
     generator = np.random.default_rng(seed)
     return Labelled(*(rule.features(target.release(side, generator, trials), generator) for side in Neighbour))
 
@@ -39,20 +42,20 @@ def labelled(target, rule, trials, seed=1):
 @pytest.mark.parametrize("kind", [Gradients.RANDOM, Gradients.OPPOSED])
 @pytest.mark.parametrize("steps", [1, 3])
 class TestContract:
-    def test_finite_rows_one_for_each_release(self, name, kind, steps):
+    def test_finite_rows_one_for_each_release(self, name: str, kind: Gradients, steps: int) -> None:
         target = easgm(kind=kind, steps=steps)
         rule = distinguisher(name, target)
         found = labelled(target, rule, 7)
         assert found.smaller.shape[0] == found.larger.shape[0] == 7
         assert np.isfinite(found.smaller).all()
 
-    def test_the_configuration_says_it_all(self, name, kind, steps):
+    def test_the_configuration_says_it_all(self, name: str, kind: Gradients, steps: int) -> None:
         target = easgm(kind=kind, steps=steps)
         rule = distinguisher(name, target)
         again = rebuilt(rule.configuration(), Synthetic.from_configuration(target.configuration()))
         assert np.array_equal(labelled(target, rule, 5).larger, labelled(target, again, 5).larger)
 
-    def test_scores_grow_towards_the_larger_dataset(self, name, kind, steps):
+    def test_scores_grow_towards_the_larger_dataset(self, name: str, kind: Gradients, steps: int) -> None:
         target = easgm(n=60, count=2, kind=kind, steps=steps)
         rule = distinguisher(name, target)
         judge = rule.judge(labelled(target, rule, 300), None)
@@ -63,7 +66,7 @@ class TestContract:
         )
         assert judge.threshold not in judge.others
 
-    def test_a_release_is_judged_by_itself(self, name, kind, steps):
+    def test_a_release_is_judged_by_itself(self, name: str, kind: Gradients, steps: int) -> None:
         """Features of a batch of releases are those of each alone; the vote's coins aside."""
         if name == "paper":
             pytest.skip("its coins come one batch at a time")
@@ -74,7 +77,7 @@ class TestContract:
         assert rule.features(outputs, np.random.default_rng(0)) == pytest.approx(alone, rel=1e-9, abs=1e-12)
 
 
-def plain_vote(target, x, generator, test):
+def plain_vote(target: Synthetic, x: Array, generator: np.random.Generator, test: Callable[[Array], bool]) -> float:
     """Algorithm 1 for one output, one component at a time."""
     mechanism, bound = target.mechanism, target.max_grad_norm
     rows, q, count = target.known().gradients, target.mechanism.q, target.mechanism.dataset_size
@@ -93,7 +96,7 @@ def plain_vote(target, x, generator, test):
     return share
 
 
-def test_the_vote_is_algorithm_1():
+def test_the_vote_is_algorithm_1() -> None:
     target = easgm(n=30, count=2)
     rule = PaperVote(target.known())
     for number, x in enumerate(target.release(Neighbour.LARGER, np.random.default_rng(4), 12)[:, 0]):
@@ -104,7 +107,7 @@ def test_the_vote_is_algorithm_1():
 
 @pytest.mark.parametrize("test", list(NormalityTest))
 @pytest.mark.parametrize("n", [20, 300])
-def test_normal_vectors_pass_at_the_level_and_scaled_ones_do_not(test, n):
+def test_normal_vectors_pass_at_the_level_and_scaled_ones_do_not(test: NormalityTest, n: int) -> None:
     rows = np.random.default_rng(3).standard_normal((600, n))
     # 5 % are refused, five deviations of 600 either way
     assert 0.05 - 5 * 0.0089 < 1.0 - passes(test, rows).mean() < 0.05 + 5 * 0.0089
@@ -112,13 +115,13 @@ def test_normal_vectors_pass_at_the_level_and_scaled_ones_do_not(test, n):
         assert passes(test, rows * 2.0).mean() < passes(test, rows).mean() - 0.3
 
 
-def test_asgm_components_without_the_new_record_are_left_out():
+def test_asgm_components_without_the_new_record_are_left_out() -> None:
     mechanism = nm.ASGM(dataset_size=3, dimension=10, sample_rate="0.5", noise_multiplier=1.0)
     rule = PaperVote(Synthetic(mechanism=mechanism).known())
     assert len(rule._pairs) == 2**3
 
 
-def test_the_best_that_is_possible_is_the_default():
+def test_the_best_that_is_possible_is_the_default() -> None:
     assert isinstance(distinguisher(None, easgm()), LikelihoodRatio)
     assert isinstance(distinguisher(None, easgm(count=10**6, kind=Gradients.ZERO)), LikelihoodRatio)
     # too many batches to sum over
@@ -127,7 +130,7 @@ def test_the_best_that_is_possible_is_the_default():
         distinguisher("likelihood-ratio", easgm(count=40))
 
 
-def test_refusals_name_the_remedy():
+def test_refusals_name_the_remedy() -> None:
     with pytest.raises(InvalidInput, match="distinguisher='best': must be one of likelihood-ratio, paper, learned"):
         distinguisher("best", easgm())
     with pytest.raises(Undefined, match="dataset_size=11: must be <= 10"):

@@ -11,7 +11,7 @@ from noisymean.errors import InvalidInput
 
 
 @pytest.mark.parametrize(("successes", "trials"), [(0, 10), (3, 10), (10, 10), (1, 5000), (2500, 5000), (4999, 5000)])
-def test_limits_are_clopper_and_pearsons(successes, trials):
+def test_limits_are_clopper_and_pearsons(successes: int, trials: int) -> None:
     expected = binomtest(successes, trials).proportion_ci(0.95, method="exact")
     found = two_sided(successes, trials, 0.025)
     assert (found.lower, found.upper) == pytest.approx((expected.low, expected.high), abs=1e-12)
@@ -21,7 +21,7 @@ def test_limits_are_clopper_and_pearsons(successes, trials):
 @pytest.mark.parametrize("rate", [0.0, 1e-3, 0.04, 0.3, 0.5, 0.97, 1.0])
 @pytest.mark.parametrize("trials", [1, 7, 60])
 @pytest.mark.parametrize("error", [0.25, 0.03, 0.001])
-def test_limits_cover_at_every_rate(rate, trials, error):
+def test_limits_cover_at_every_rate(rate: float, trials: int, error: float) -> None:
     outcomes = np.arange(trials + 1)
     mass = binom.pmf(outcomes, trials, rate)
     assert mass @ (upper_limit(outcomes, trials, error) < rate) <= error + 1e-12
@@ -32,7 +32,7 @@ def test_limits_cover_at_every_rate(rate, trials, error):
 @pytest.mark.parametrize("beta", [0.0, 0.1, 0.5, 0.8, 1.0])
 @pytest.mark.parametrize("pairs", [1, 6, 40])
 @pytest.mark.parametrize("error", [0.24, 0.03])
-def test_right_guesses_bound_the_advantage(alpha, beta, pairs, error):
+def test_right_guesses_bound_the_advantage(alpha: float, beta: float, pairs: int, error: float) -> None:
     """Wrong guesses are a sum of two binomials of different rates; the limit of one binomial covers all the same."""
     outcomes = np.arange(pairs + 1)
     mass = np.convolve(binom.pmf(outcomes, pairs, alpha), binom.pmf(outcomes, pairs, beta))
@@ -42,7 +42,7 @@ def test_right_guesses_bound_the_advantage(alpha, beta, pairs, error):
 
 @pytest.mark.parametrize("confidence", [0.6, 0.9, 0.95, 0.999])
 @pytest.mark.parametrize("thresholds", [0, 1, 19])
-def test_errors_add_up_to_what_is_stated(confidence, thresholds):
+def test_errors_add_up_to_what_is_stated(confidence: float, thresholds: int) -> None:
     levels = Levels(confidence)
     # independent runs: both intervals hold with the product of their levels
     point = 1.0 - (1.0 - 2.0 * levels.side) ** 2
@@ -52,6 +52,6 @@ def test_errors_add_up_to_what_is_stated(confidence, thresholds):
 
 
 @pytest.mark.parametrize("confidence", [0.5, 1.0, -1.0, float("nan")])
-def test_confidence_has_a_range(confidence):
+def test_confidence_has_a_range(confidence: float) -> None:
     with pytest.raises(InvalidInput, match="confidence="):
         Levels(confidence)

@@ -12,6 +12,8 @@ import noisymean as nm
 from noisymean.audit.laws import KnownPair
 from noisymean.audit.reference import closed_form, draws_for, reference, weighted
 from noisymean.errors import Undefined
+from noisymean.mechanisms import Mechanism, PublicRate
+from noisymean.numerics.logs import Array
 from noisymean.targets.protocol import Known, Neighbour, Structure
 from noisymean.targets.synthetic import Gradients, Synthetic
 
@@ -25,7 +27,7 @@ MECHANISMS = {
 SIDES = list(Neighbour)
 
 
-def plain_settings(mechanism, size):
+def plain_settings(mechanism: Mechanism, size: int) -> tuple[float, float | None]:
     """(rate, denominator) of a dataset of `size` records, from the definitions."""
     if isinstance(mechanism, nm.OpacusLoader):
         length = -(-size // mechanism.batch_size)
@@ -38,7 +40,7 @@ def plain_settings(mechanism, size):
     return q, (1.0 if isinstance(mechanism, nm.SGM) else None)
 
 
-def plain_log_density(mechanism, bound, rows, x):
+def plain_log_density(mechanism: Mechanism, bound: float, rows: Array, x: Array) -> float:
     """log density of one round's output x, every batch written out."""
     rate, denominator = plain_settings(mechanism, len(rows))
     total = 0.0
@@ -54,7 +56,7 @@ def plain_log_density(mechanism, bound, rows, x):
 
 @pytest.mark.parametrize("name", MECHANISMS)
 @pytest.mark.parametrize("kind", list(Gradients))
-def test_log_ratio_is_that_of_the_densities(name, kind):
+def test_log_ratio_is_that_of_the_densities(name: str, kind: Gradients) -> None:
     n, count = 5, 3
     mechanism = MECHANISMS[name](n, count, "2/5")
     target = Synthetic(mechanism=mechanism, gradients=kind, max_grad_norm=0.7, steps=2, gradient_seed=4)
@@ -74,7 +76,7 @@ def test_log_ratio_is_that_of_the_densities(name, kind):
         assert ratio == pytest.approx(expected, abs=1e-9)
 
 
-def test_structured_rows_may_be_written_out():
+def test_structured_rows_may_be_written_out() -> None:
     mechanism = MECHANISMS["asgm"](40, 6, "0.7")
     target = Synthetic(mechanism=mechanism, gradients=Gradients.OPPOSED, max_grad_norm=0.1)
     axis = 0.1 * np.eye(40)[0]
@@ -90,7 +92,9 @@ def test_structured_rows_may_be_written_out():
 @pytest.mark.parametrize("kind", [Gradients.RANDOM, Gradients.OPPOSED])
 @pytest.mark.parametrize("neighbour", SIDES)
 @pytest.mark.parametrize("n", [2, 30])
-def test_simulated_statistics_follow_the_law_of_real_releases(name, kind, neighbour, n):
+def test_simulated_statistics_follow_the_law_of_real_releases(
+    name: str, kind: Gradients, neighbour: Neighbour, n: int
+) -> None:
     """Also where there are more gradients than dimensions. A p-value below 1e-6 would be no accident."""
     target = Synthetic(mechanism=MECHANISMS[name](n, 4, "0.6"), gradients=kind, max_grad_norm=0.5)
     pair = KnownPair(target.known())
@@ -105,7 +109,7 @@ def test_simulated_statistics_follow_the_law_of_real_releases(name, kind, neighb
 
 @pytest.mark.parametrize("kind", [nm.EASGM, nm.ASGM, nm.FEASGM])
 @pytest.mark.parametrize("structure", list(Structure))
-def test_simulation_agrees_with_the_closed_form(kind, structure):
+def test_simulation_agrees_with_the_closed_form(kind: type[PublicRate], structure: Structure) -> None:
     mechanism = kind(dataset_size=5, dimension=60, sample_rate="0.5", noise_multiplier=2.0)
     known = Known(mechanism, 1.0, structured=structure)
     exact = closed_form(known)
@@ -120,13 +124,13 @@ def test_simulation_agrees_with_the_closed_form(kind, structure):
     assert simulated(alpha) == pytest.approx(exact(alpha), abs=0.006)
 
 
-def test_one_record_more_than_can_be_enumerated_is_refused():
+def test_one_record_more_than_can_be_enumerated_is_refused() -> None:
     mechanism = nm.EASGM(dataset_size=17, dimension=30, sample_rate="0.5", noise_multiplier=1.0)
     with pytest.raises(Undefined, match="dataset_size=17: must be <= 16"):
         KnownPair(Synthetic(mechanism=mechanism).known())
 
 
-def test_any_number_of_structured_records():
+def test_any_number_of_structured_records() -> None:
     mechanism = nm.EASGM(dataset_size=59_999, dimension=26_010, sample_rate="0.005", noise_multiplier=10.0)
     target = Synthetic(mechanism=mechanism, gradients=Gradients.ZERO)
     truth = reference(target.known(), 1, np.random.default_rng(1))

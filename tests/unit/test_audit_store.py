@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing, suppress
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import noisymean as nm
 from noisymean.audit import Processes, Store, distinguisher, runner
-from noisymean.audit.trials import Block, plan, run_block
+from noisymean.audit.trials import Block, Plan, plan, run_block
 from noisymean.errors import InvalidInput
 from noisymean.targets.synthetic import Synthetic
 
 
-def a_plan(seed=1, trials=1200, n=30):
+def a_plan(seed: int = 1, trials: int = 1200, n: int = 30) -> Plan:
     mechanism = nm.EASGM(dataset_size=2, dimension=n, sample_rate="0.5", noise_multiplier=2.0)
     target = Synthetic(mechanism=mechanism)
     return plan(target, distinguisher(None, target), seed=seed, trials=trials)
@@ -27,7 +28,7 @@ def same(one: Block, other: Block) -> bool:
     )
 
 
-def test_blocks_come_back_as_they_were(tmp_path):
+def test_blocks_come_back_as_they_were(tmp_path: Path) -> None:
     what = a_plan(trials=1201)
     store = Store.at(tmp_path / "audit.sqlite")
     written = [run_block(what, index) for index in (2, 0)]
@@ -41,7 +42,7 @@ def test_blocks_come_back_as_they_were(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir())[0] == "audit.sqlite"
 
 
-def test_audits_are_kept_apart(tmp_path):
+def test_audits_are_kept_apart(tmp_path: Path) -> None:
     store = Store.at(tmp_path / "s")
     store.add(a_plan(1), run_block(a_plan(1), 0))
     for other in (a_plan(2), a_plan(1, trials=1300), a_plan(1, n=31)):
@@ -49,7 +50,7 @@ def test_audits_are_kept_apart(tmp_path):
     assert store.seeds() == {a_plan(1).digest(): 1}
 
 
-def test_results_are_not_mixed_up_without_being_asked(tmp_path):
+def test_results_are_not_mixed_up_without_being_asked(tmp_path: Path) -> None:
     what, store = a_plan(), Store.at(tmp_path / "s")
     first = runner.run(what, Processes(), store=store)
     with pytest.raises(InvalidInput, match=r"3 of 3 blocks are there\); add --resume"):
@@ -66,7 +67,7 @@ FOREIGN = {
 
 
 @pytest.mark.parametrize("kind", [*FOREIGN, "sqlite"])
-def test_a_foreign_file_is_refused_and_left_as_it_is(tmp_path, kind):
+def test_a_foreign_file_is_refused_and_left_as_it_is(tmp_path: Path, kind: str) -> None:
     path = tmp_path / "precious"
     if kind == "sqlite":
         with closing(sqlite3.connect(path)) as database:
@@ -80,7 +81,7 @@ def test_a_foreign_file_is_refused_and_left_as_it_is(tmp_path, kind):
     assert [p.name for p in tmp_path.iterdir()] == ["precious"]
 
 
-def filled(path):
+def filled(path: Path) -> Plan:
     what, store = a_plan(), Store.at(path)
     for index in range(3):
         store.add(what, run_block(what, index))
@@ -99,7 +100,7 @@ def filled(path):
         "update blocks set features = x'00' where block = 1",
     ],
 )
-def test_a_block_that_was_changed_is_an_error(tmp_path, change):
+def test_a_block_that_was_changed_is_an_error(tmp_path: Path, change: str) -> None:
     path = tmp_path / "s"
     what = filled(path)
     with closing(sqlite3.connect(path)) as database, database:
@@ -111,7 +112,7 @@ def test_a_block_that_was_changed_is_an_error(tmp_path, change):
 
 
 @pytest.mark.parametrize("position", [100, 5000, 9000, 14000, -3000])
-def test_flipped_bytes_are_noticed_or_harmless(tmp_path, position):
+def test_flipped_bytes_are_noticed_or_harmless(tmp_path: Path, position: int) -> None:
     path = tmp_path / "s"
     what = filled(path)
     expected = [run_block(what, index) for index in range(3)]
@@ -126,7 +127,7 @@ def test_flipped_bytes_are_noticed_or_harmless(tmp_path, position):
     assert all(any(same(block, one) for one in expected) for block in found)
 
 
-def test_a_truncated_store_is_an_error(tmp_path):
+def test_a_truncated_store_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "s"
     what = filled(path)
     data = path.read_bytes()
@@ -135,14 +136,14 @@ def test_a_truncated_store_is_an_error(tmp_path):
         Store.at(path).blocks(what)
 
 
-def test_places_that_do_not_work(tmp_path):
+def test_places_that_do_not_work(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match=r"create .* first"):
         Store.at(tmp_path / "nowhere" / "s")
     with pytest.raises(InvalidInput, match="store="):
         Store.at(tmp_path)
 
 
-def test_a_store_of_another_version_is_refused(tmp_path):
+def test_a_store_of_another_version_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "s"
     filled(path)
     with closing(sqlite3.connect(path)) as database:

@@ -82,7 +82,7 @@ def test_more_privacy_needs_more_noise() -> None:
         for target in (8.0, 4.0, 1.0)
     ]
     assert all(noise is not None for noise in noises)
-    assert noises == sorted(noises)  # type: ignore[type-var]
+    assert noises == sorted(noises)
 
 
 def test_out_of_reach_of_any_noise() -> None:

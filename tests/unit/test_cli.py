@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib.util
 import io
 import json
 import os
@@ -12,6 +13,7 @@ import sys
 import time
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -232,7 +234,7 @@ def test_json_is_what_python_gets(name: str, grid: tuple[str, str]) -> None:
     assert (result.code, result.err, result.out.count("\n")) == (0, "", 1)
     record = strictly_parsed(result.out)
     asked = {"alpha": [0.01, 0.1, 0.5]} if grid[0] == "--alpha" else {"points": 21}
-    curves = nm.curve(MECHANISMS[name], **asked)  # type: ignore[arg-type]
+    curves = nm.curve(MECHANISMS[name], **asked)
     assert list(record)[:8] == ["mechanism", *ARRAYS]
     assert record["mechanism"] == name
     for key in ARRAYS:
@@ -349,8 +351,8 @@ def test_feasgm_with_a_step_needs_no_standing_still() -> None:
 
 
 def test_the_remark_is_printed_and_in_the_json() -> None:
-    words = ("curve", "--mechanism", "feasgm", "--dataset-size", "140200", "--dimension", "9", *NOISE)
-    words = (*words, "--sample-rate", "0.005")
+    words = ["curve", "--mechanism", "feasgm", "--dataset-size", "140200", "--dimension", "9", *NOISE]
+    words += ["--sample-rate", "0.005"]
     assert "FEASGM is SGM" in run(*words).out.splitlines()[-1]
     assert "FEASGM is SGM" in strictly_parsed(run(*words, "--json").out)["notes"][0]  # type: ignore[index]
 
@@ -399,7 +401,7 @@ def test_a_folder_without_permission_is_refused(tmp_path: Path, monkeypatch: pyt
 
 
 def test_without_matplotlib_the_line_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(output.importlib.util, "find_spec", lambda _: None)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
     for words in ((*COMPLETE, "--plot", str(tmp_path / "c.png")), ("demo", "--out", str(tmp_path / "out"))):
         assert "pip install 'noisymean[plots]'" in refusal(run(*words))
     assert list(tmp_path.iterdir()) == []
@@ -431,7 +433,8 @@ def test_demo_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = (("small", MECHANISMS["easgm"]), ("control", MECHANISMS["sgm"]))
     monkeypatch.setattr(demo, "SETTINGS", settings)
     record = strictly_parsed(run("demo", "--out", str(tmp_path), "--json").out)
-    small, control = record["rows"]  # type: ignore[misc]
+    rows: Any = record["rows"]
+    small, control = rows
     assert (small["verdict"], control["verdict"]) == ("violated", "holds")
     exact = nm.claimed(MECHANISMS["easgm"])
     assert small["false_negative_rate"]["claimed"] == pytest.approx(float(exact(0.1)))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -38,19 +40,19 @@ SUM = [
 ]
 
 
-def answer(capsys, *words):
+def answer(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
     code = run(["audit", *words])
     out, err = capsys.readouterr()
     return code, out, err
 
 
-def record(capsys, *words):
+def record(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
     code, out, _ = answer(capsys, *words, "--json")
     assert code == 0
     return json.loads(out)
 
 
-def test_the_contract_of_json(capsys):
+def test_the_contract_of_json(capsys: pytest.CaptureFixture[str]) -> None:
     found = record(capsys, "synthetic", *SMALL, "--trials", "2000")
     assert found["trials"] == 2000
     assert found["confidence"] == 0.95
@@ -66,7 +68,7 @@ def test_the_contract_of_json(capsys):
     assert found["power"] > 0.9
 
 
-def test_a_result_for_people_fits_80_columns(capsys):
+def test_a_result_for_people_fits_80_columns(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = answer(capsys, "synthetic", *SMALL, "--trials", "2000")
     assert code == 0
     table = [line for line in out.splitlines() if "delta" in line and ">=" in line]
@@ -76,29 +78,29 @@ def test_a_result_for_people_fits_80_columns(capsys):
     assert "of the true delta(0)" in out
 
 
-def test_the_noisy_sum_keeps_its_claim(capsys):
+def test_the_noisy_sum_keeps_its_claim(capsys: pytest.CaptureFixture[str]) -> None:
     assert record(capsys, "synthetic", *SUM, "--trials", "4000", "--gradients", "zero")["verdict"] == "not-violated"
 
 
-def test_a_violation_is_an_exit_code_on_demand(capsys):
+def test_a_violation_is_an_exit_code_on_demand(capsys: pytest.CaptureFixture[str]) -> None:
     assert answer(capsys, "synthetic", *SMALL, "--trials", "500", "--fail-on-violation")[0] == 1
     assert answer(capsys, "synthetic", *SUM, "--trials", "500", "--fail-on-violation")[0] == 0
 
 
-def test_one_seed_one_result(capsys):
+def test_one_seed_one_result(capsys: pytest.CaptureFixture[str]) -> None:
     first, again = (record(capsys, "synthetic", *SMALL, "--trials", "600") for _ in range(2))
     del first["seconds"], again["seconds"]
     assert first == again
 
 
-def test_a_fresh_seed_is_printed(capsys):
+def test_a_fresh_seed_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     words = [word for word in SMALL if word not in ("--seed", "1")]
     code, out, err = answer(capsys, "synthetic", *words, "--trials", "100", "--json")
     assert code == 0
     assert f"seed {json.loads(out)['seed']}" in err
 
 
-def test_store_and_resume(capsys, tmp_path):
+def test_store_and_resume(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     store = str(tmp_path / "s")
     words = ["synthetic", *SMALL, "--trials", "1200", "--store", store]
     first = record(capsys, *words)
@@ -113,37 +115,37 @@ def test_store_and_resume(capsys, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["paper", "learned"])
-def test_other_distinguishers(capsys, name):
+def test_other_distinguishers(capsys: pytest.CaptureFixture[str], name: str) -> None:
     found = record(capsys, "synthetic", *SMALL, "--trials", "1000", "--distinguisher", name)
     assert found["distinguisher"] == name
     assert found["verdict"] == "violated"
 
 
-def test_bounds_that_are_not_joint_are_said_to_be_so(capsys):
+def test_bounds_that_are_not_joint_are_said_to_be_so(capsys: pytest.CaptureFixture[str]) -> None:
     words = ["synthetic", *SMALL, "--trials", "300", "--distinguisher", "paper", "--test", "chi2", "--gdp"]
     _, out, _ = answer(capsys, *words)
     assert "By the paper's own intervals: epsilon >=" in out
     assert "Parametric, valid only if the pair is Gaussian: mu >=" in out
 
 
-def test_claims_of_the_users(capsys):
+def test_claims_of_the_users(capsys: pytest.CaptureFixture[str]) -> None:
     found = record(capsys, "synthetic", *SMALL, "--trials", "500", "--claim-epsilon", "50", "--claim-delta", "0.1")
     assert found["verdict"] == "not-violated"
 
 
-def test_several_rounds(capsys):
+def test_several_rounds(capsys: pytest.CaptureFixture[str]) -> None:
     found = record(capsys, "synthetic", *SMALL, "--trials", "500", "--steps", "3", "--claim-epsilon", "1")
     assert found["verdict"] == "violated"
     assert found["configuration"]["target"]["steps"] == 3
 
 
-def test_a_plot(capsys, tmp_path):
+def test_a_plot(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     target = tmp_path / "a.svg"
     assert answer(capsys, "synthetic", *SMALL, "--trials", "300", "--plot", str(target))[0] == 0
     assert "false positive rate" in target.read_text()
 
 
-def test_a_callable(capsys, tmp_path):
+def test_a_callable(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     path = tmp_path / "mine.py"
     path.write_text("def release(extra, generator):\n    return generator.standard_normal(20) * (1.0 + extra)\n")
     found = record(capsys, f"{path}:release", "--trials", "400", "--seed", "1")
@@ -157,7 +159,9 @@ def test_a_callable(capsys, tmp_path):
 
 
 @pytest.mark.parametrize("option", ["--confidence", "--delta"])
-def test_a_bad_level_is_told_before_the_trials_are_run(capsys, tmp_path, option):
+def test_a_bad_level_is_told_before_the_trials_are_run(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, option: str
+) -> None:
     path = tmp_path / "mine.py"
     path.write_text("def release(extra, generator):\n    raise SystemError('this took hours')\n")
     code, _, err = answer(capsys, f"{path}:release", option, "1.5", "--seed", "1")
@@ -165,7 +169,7 @@ def test_a_bad_level_is_told_before_the_trials_are_run(capsys, tmp_path, option)
     assert err.startswith(f"error: {option}=1.5: must be")
 
 
-def test_too_few_trials_are_told_before_they_are_run(capsys, tmp_path):
+def test_too_few_trials_are_told_before_they_are_run(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     path, calls = tmp_path / "mine.py", tmp_path / "calls"
     path.write_text(
         "def release(extra, generator):\n"
@@ -215,7 +219,7 @@ def test_too_few_trials_are_told_before_they_are_run(capsys, tmp_path):
         (["nothing"], "must be one of synthetic, opacus, opacus==X"),
     ],
 )
-def test_bad_input_is_one_line(capsys, words, message):
+def test_bad_input_is_one_line(capsys: pytest.CaptureFixture[str], words: list[str], message: str) -> None:
     code, out, err = answer(capsys, *words)
     assert code == 2
     assert out == ""

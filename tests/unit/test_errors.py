@@ -16,6 +16,7 @@ from noisymean.errors import (
     check_number,
     check_probability,
 )
+from noisymean.words import RateMoves
 
 
 def test_the_tree() -> None:
@@ -58,7 +59,7 @@ class Stubborn:
     [
         InvalidInput("alpha", "two", "<= 1", "divide by 100"),
         Undefined("steps", Stubborn(), "few"),
-        Unproved("the rate moves"),
+        Unproved(RateMoves(0.1, 0.2)),
         Particular(3),
         MissingDependency("matplotlib", "plots"),
     ],

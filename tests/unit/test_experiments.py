@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,13 +15,14 @@ from noisymean.cli import reproduce
 from noisymean.cli.app import run
 from noisymean.paper import implementations, opacus_200_rounds, synthetic_delta, synthetic_dimension, theory
 from noisymean.paper.experiment import Effort
+from noisymean.paper.methods import METHODS
 from noisymean.paper.plots import implementation_plots, theory_plots
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 
 
 @pytest.fixture
-def small(monkeypatch):
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """The experiments on a corner of their grid."""
     monkeypatch.setattr(synthetic_delta, "RATES", {nm.EASGM: ("0.5",), nm.ASGM: ("0.9",)})
     monkeypatch.setattr(synthetic_delta, "SIZES", (2, 3))
@@ -29,7 +31,9 @@ def small(monkeypatch):
 
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("name", ["synthetic-delta", "synthetic-dimension"])
-def test_an_experiment_writes_a_picture_and_its_data(name, tmp_path, capsys, monkeypatch):
+def test_an_experiment_writes_a_picture_and_its_data(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(Effort, "trials", lambda self, full, quick: 100)
     assert run(["reproduce", name, "--quick", "--out", str(tmp_path), "--json"]) == 0
     (found,) = json.loads(capsys.readouterr().out)["experiments"]
@@ -46,15 +50,15 @@ def test_an_experiment_writes_a_picture_and_its_data(name, tmp_path, capsys, mon
 
 
 @pytest.mark.usefixtures("small")
-def test_no_audit_shows_more_than_the_truth_and_ours_shows_most_of_it():
-    rows = synthetic_delta.rows(Effort(quick=True, seed=1, jobs=1), lambda _: None)
+def test_no_audit_shows_more_than_the_truth_and_ours_shows_most_of_it() -> None:
+    rows: list[Any] = synthetic_delta.rows(Effort(quick=True, seed=1, jobs=1), lambda _: None)
     for row in rows:
         assert row["delta_lower"] <= row["exact"] + 4.0 * row["exact_standard_error"] + 1e-9
         if row["distinguisher"] == "likelihood-ratio":
             assert row["delta_lower"] >= row["exact"] - 0.04
 
 
-def test_an_unknown_experiment(capsys):
+def test_an_unknown_experiment(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["reproduce", "everything"]) == 2
     err = capsys.readouterr().err
     assert "synthetic-delta, synthetic-dimension, implementations, theory, opacus-feasgm, opacus-200-rounds" in err
@@ -63,12 +67,12 @@ def test_an_unknown_experiment(capsys):
     assert reproduce.ALL in err
 
 
-def test_one_round_of_theory(monkeypatch):
+def test_one_round_of_theory(monkeypatch: pytest.MonkeyPatch) -> None:
     """The claim is refuted at every size, and the order of the curves is that of their meaning."""
     monkeypatch.setattr(theory, "SIZES", (4, 999))
     monkeypatch.setattr(theory, "DIMENSIONS", (26_010,))
     monkeypatch.setattr(theory, "QUICK_POINTS", 21)
-    rows = theory.rows(Effort(quick=True, seed=0, jobs=1), lambda _: None)
+    rows: list[Any] = theory.rows(Effort(quick=True, seed=0, jobs=1), lambda _: None)
     assert len(rows) == 2 * 2 * 21
     for row in rows:
         assert row["guarantee"] <= row["guarantee_tight"] + 1e-9
@@ -78,12 +82,12 @@ def test_one_round_of_theory(monkeypatch):
 
 
 @pytest.mark.slow
-def test_two_hundred_rounds(monkeypatch):
+def test_two_hundred_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     """The numbers of theory.md, section 4, within 1 %: an accountant says 0.1 where 29.6 is lost."""
     monkeypatch.setattr(opacus_200_rounds, "DIMENSIONS", (26_010,))
     monkeypatch.setattr(opacus_200_rounds, "QUICK_POINTS", 11)
     monkeypatch.setattr(opacus_200_rounds, "_DELTAS", np.array([1e-5, 1e-2]))
-    rows = opacus_200_rounds.rows(Effort(quick=True, seed=0, jobs=1), lambda _: None)
+    rows: list[Any] = opacus_200_rounds.rows(Effort(quick=True, seed=0, jobs=1), lambda _: None)
     first = rows[0]
     assert first["epsilon_leakage"] == pytest.approx(29.6, rel=0.01)
     assert first["epsilon_leakage"] <= first["epsilon_guarantee"]
@@ -96,11 +100,11 @@ def test_two_hundred_rounds(monkeypatch):
     assert len(theory_plots.many_rounds_figure(rows).axes) == 1
 
 
-def test_a_real_implementation(monkeypatch, tmp_path):
+def test_a_real_implementation(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """One method on one set: the library's own step, from five real images; the same run again finds its trials in the store."""
     pytest.importorskip("opacus")
     monkeypatch.setattr(implementations, "DATASETS", ("mnist",))
-    monkeypatch.setattr(implementations, "METHODS", {"dpsgd-hf": implementations.METHODS["dpsgd-hf"]})
+    monkeypatch.setattr(implementations, "METHODS", {"dpsgd-hf": METHODS["dpsgd-hf"]})
     monkeypatch.setattr(Effort, "trials", lambda self, full, quick: 80)
     effort = Effort(quick=True, seed=0, jobs=1, data_dir=str(FIXTURES), store=tmp_path / "trials.sqlite")
     rows = implementations.IMPLEMENTATIONS.rows(effort, lambda _: None)

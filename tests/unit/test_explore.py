@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import http.client
+import importlib.util
 import io
 import json
 import os
@@ -16,6 +17,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 import numpy as np
@@ -26,7 +28,7 @@ from test_cli import run
 import noisymean as nm
 from browser import Seen, browser_page
 from noisymean.cli.explore import read
-from noisymean.explore import answers, components, page, server, workers
+from noisymean.explore import answers, components, page, workers
 from noisymean.explore.settings import CONTROLS, MECHANISMS, Settings
 from noisymean.outward import at_least, at_most
 from noisymean.run_curves import RunCurves, growth, run_curves
@@ -83,7 +85,7 @@ def test_every_slider_starts_where_its_box_does() -> None:
 
 
 def test_growth_tells_the_last_step_first_and_agrees_with_the_library() -> None:
-    told = []
+    told: list[Any] = []
     question = read(Settings.of(EASY))
     found = answers.growth(question, told.append)
     assert told[0].steps.tolist() == [5000.0]
@@ -163,7 +165,7 @@ def test_an_older_request_is_given_up_at_once(fakes: list[_FakeWorker]) -> None:
 
 
 def test_a_curve_that_is_not_there_is_told_from_a_bound_that_is_not_known() -> None:
-    bare = RunCurves(*(np.zeros(1) for _ in range(3)), None)
+    bare = RunCurves(np.zeros(1), np.zeros(1), np.zeros(1), None)
     said = [page._missing("run", workers.Outcome("complete", bare), 8.0, bounded=bounded) for bounded in (True, False)]
     assert said == [
         "The guarantee is known at this δ; its whole curve is not computed here.",
@@ -203,7 +205,7 @@ def test_the_guarantee_of_the_page_says_what_it_is() -> None:
 
 
 def test_without_its_packages_one_line_says_how_to_get_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     result = run("explore")
     assert (result.code, result.out) == (2, "")
     assert result.err == "error: dash is not installed; install it with: pip install 'noisymean[explore]'\n"

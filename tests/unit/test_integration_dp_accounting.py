@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
@@ -43,7 +44,8 @@ def test_an_event_is_a_frozen_value_that_survives_its_journey() -> None:
 def test_epsilon_is_the_guarantee_of_the_mechanism(kind: Denominator) -> None:
     expected = nm.account(event(kind).mechanism(), steps=64, delta=DELTA).guarantee.epsilon
     assert NormalizedAccountant().compose(event(kind), 64).get_epsilon(DELTA) == pytest.approx(expected)
-    assert event_of(event(kind).mechanism()).mechanism() == event(kind).mechanism()
+    mechanism: Any = event(kind).mechanism()
+    assert event_of(mechanism).mechanism() == mechanism
 
 
 def test_a_record_removed_counts_as_one_added_does() -> None:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import warnings
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -85,6 +86,7 @@ def test_before_and_after_the_fix() -> None:
     train(model, optimizer, loader, 30)
     before = inspect(optimizer, data_loader=loader, batch_size=10, drop_last=False)
     assert (before.name, before.verdict, before.taken) == ("OPACUS-LOADER", "violated", 30)
+    assert isinstance(before.mechanisms[0], nm.OpacusLoader)
     assert before.mechanisms[0].runs == ((0.1, 10), (1 / 11, 9))
     assert before.spent.guarantee is None
     # one record more moves the rate, one less only the denominator: the worse of the two
@@ -96,7 +98,7 @@ def test_before_and_after_the_fix() -> None:
         ).leakage.epsilon
         for size in (99, 100)
     ]
-    assert before.spent.leakage == pytest.approx(max(leaks))  # type: ignore[type-var]
+    assert before.spent.leakage == pytest.approx(max(leaks))
     assert before.spent.claimed == pytest.approx(engine.get_epsilon(DELTA), abs=0.02)
     text = str(before)
     for words in (
@@ -328,7 +330,7 @@ def test_by_name_and_for_calibration(monkeypatch: pytest.MonkeyPatch) -> None:
 
 # ---- the fix ----
 
-ADAPTIVE = {
+ADAPTIVE: dict[str, Any] = {
     "clipping": "adaptive",
     "target_unclipped_quantile": 0.5,
     "clipbound_learning_rate": 0.2,
@@ -343,7 +345,7 @@ ADAPTIVE = {
     [{}, {"clipping": "per_layer", "max_grad_norm": [0.6, 0.8]}, {"grad_sample_mode": "functorch"}, ADAPTIVE],
     ids=["flat", "per_layer", "functorch", "adaptive"],
 )
-def test_every_optimizer_divides_by_the_constant(options: dict[str, object]) -> None:
+def test_every_optimizer_divides_by_the_constant(options: dict[str, Any]) -> None:
     """The same batch and the same noise over 10 and over 40: a quarter."""
     released = []
     for constant in (10, 40):
@@ -390,4 +392,4 @@ def test_an_audit_finds_the_leak_and_after_the_fix_none() -> None:
     found = assert_private(f"{file}:fixed", claim=claim, trials=2000)
     # the optimal test comes close to the truth, and not above the claim
     assert found.distinguisher == "likelihood-ratio"
-    assert 0.2 < found.found.delta_lower <= float(found.claim.delta(0.0))  # type: ignore[union-attr]
+    assert 0.2 < found.found.delta_lower <= float(found.claim.delta(0.0))

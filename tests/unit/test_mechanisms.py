@@ -115,7 +115,7 @@ class TestTheStep:
         assert nm.SGM(sample_rate=0.1, noise_multiplier=1.0).neighbours.step() is None
 
     def test_feasgm_steps_when_its_floor_does(self) -> None:
-        def step(size: int, rate: str) -> int | None:
+        def step(size: int, rate: str) -> float | None:
             return nm.FEASGM(**{**GOOD, "dataset_size": size, "sample_rate": rate}).neighbours.step()
 
         assert step(140_199, "0.005") == 700
@@ -183,7 +183,7 @@ class TestOtherFields:
 
     def test_only_keywords(self) -> None:
         with pytest.raises(TypeError):
-            nm.EASGM(10, 5, 0.5, 1.0)  # type: ignore[misc]
+            nm.EASGM(10, 5, 0.5, 1.0)  # type: ignore[call-arg]
 
 
 class TestPublicSize:

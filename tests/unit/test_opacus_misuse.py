@@ -449,7 +449,7 @@ def test_a_number_that_is_one_over_the_records() -> None:
         optimizer=torch.optim.SGD(model.parameters(), lr=0.1),
         data_loader=poisson_loader(data(1003), sample_rate="1/100"),
         max_grad_norm=1.0,
-        **target,  # type: ignore[arg-type]
+        **target,
     )
     undetermined(inspect(optimizer, data_loader=loader, **target), words)  # type: ignore[arg-type]
     constant = inspect(optimizer, data_loader=loader, **{**target, "target_delta": repr(1 / 1003)})  # type: ignore[arg-type]

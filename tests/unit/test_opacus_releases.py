@@ -12,6 +12,7 @@ import io
 import math
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -335,7 +336,7 @@ class TestDevice:
     )
     # what Opacus and torch remark on every run
     @pytest.mark.filterwarnings("ignore")
-    def test_everything_is_on_the_device(self, sampling: object, source: object, mode: Mode) -> None:
+    def test_everything_is_on_the_device(self, sampling: Any, source: Any, mode: Mode) -> None:
         import torch
 
         from noisymean.targets.opacus_releases.worker import Server
@@ -356,7 +357,7 @@ class TestDevice:
                 return array
 
         records = [np.eye(N + 1, dtype=np.float32)] if isinstance(source, Rows) else []
-        server = Server({"setup": setup.to_json(), "arrays": records, "threads": 1}, Lent())
+        server = Server({"setup": setup.to_json(), "arrays": records, "threads": 1}, Lent())  # type: ignore[arg-type]
         sink = torch.empty(8, source.dimension, device="meta")
         for neighbour in Neighbour:
             driver = server._driver(neighbour.value)

@@ -34,7 +34,7 @@ from opacus_training import FEATURES, PARAMETERS, private, train
 from truth import Mixture, Pair, Truth
 
 DELTA = 1e-5
-TARGET = {"target_epsilon": 3.0, "target_delta": DELTA, "epochs": 10}
+TARGET: dict[str, Any] = {"target_epsilon": 3.0, "target_delta": DELTA, "epochs": 10}
 # With batches of 10: 103 records in 11 batches or 10 whole ones, nothing moves; 100 records, everything does.
 STILL, MOVING = 103, 100
 
@@ -381,7 +381,7 @@ def test_calibrated_by_this_accountant_from_constants(monkeypatch: pytest.Monkey
 @pytest.mark.parametrize(("accountant", "sigmas"), [("rdp", (0.8655, 0.8630)), ("prv", (0.81543, 0.81299))])
 def test_noise_calibrated_to_the_length_of_the_loader(accountant: str, sigmas: tuple[float, float]) -> None:
     """The published pair: 100 batches, and 101; and the truth of the pair that it makes, by independent code."""
-    mechanism = nm.OpacusLoader(dataset_size=1000, batch_size=10, dimension=3, accountant=accountant, **TARGET)  # type: ignore[arg-type]
+    mechanism = nm.OpacusLoader(dataset_size=1000, batch_size=10, dimension=3, accountant=accountant, **TARGET)
     assert mechanism.noises == pytest.approx(sigmas, abs=6e-5)
     (_, before), (rate, after) = mechanism.runs
     sigma, sigma_with = mechanism.noises
@@ -524,7 +524,7 @@ def test_complaints_about_calibration_are_one_line() -> None:
         ),
     ):
         with pytest.raises(InvalidInput) as fault:
-            nm.OpacusLoader(**{**plain, **more})  # type: ignore[arg-type]
+            nm.OpacusLoader(**{**plain, **more})
         assert words in str(fault.value)
         assert "\n" not in str(fault.value)
 
@@ -564,11 +564,11 @@ def test_a_simulation_is_of_the_loader_that_was_asked_for() -> None:
     from noisymean.mechanisms import moving_pair
     from noisymean.targets.synthetic import Gradients, Synthetic
 
-    given = {"dataset_size": 10, "batch_size": 10, "dimension": 3}
+    given: dict[str, Any] = {"dataset_size": 10, "batch_size": 10, "dimension": 3}
     dropping = nm.OpacusLoader(**given, noise_multiplier=1.0, drop_last=True)
     target = Synthetic(mechanism=dropping, gradients=Gradients.ZERO)
     assert Synthetic.from_configuration(target.configuration()).mechanism == dropping
     # with one record fewer there is no batch
     assert moving_pair(dropping) is dropping
     with pytest.raises(InvalidInput, match="a run is simulated with one noise for both datasets"):
-        Synthetic(mechanism=nm.OpacusLoader(**given, accountant="rdp", **TARGET), gradients=Gradients.ZERO)  # type: ignore[arg-type]
+        Synthetic(mechanism=nm.OpacusLoader(**given, accountant="rdp", **TARGET), gradients=Gradients.ZERO)

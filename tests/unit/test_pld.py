@@ -53,7 +53,7 @@ class TestDiscretize:
     @EVERY
     @pytest.mark.parametrize("step", [0.5, 0.03])
     def test_sides(self, curve: TradeOff, step: float) -> None:
-        edges = step * np.arange(-math.ceil(12.0 / step), math.ceil(12.0 / step) + 1)
+        edges = step * np.arange(-math.ceil(12.0 / step), math.ceil(12.0 / step) + 1.0)
         below, above = (discretize(curve, edges, side) for side in SIDES)
         # between edges, on them, and outside of them
         epsilons = np.concatenate([np.linspace(-13.0, 13.0, 521), step * np.arange(-8.0, 9.0)])
@@ -64,7 +64,7 @@ class TestDiscretize:
     @pytest.mark.parametrize("name", ["gaussian", "pair", "sizes", "outcomes"])
     def test_above_is_exact_at_edges(self, name: str) -> None:
         """Connecting the dots of delta as a function of e^eps: no error where the dots are."""
-        atoms = discretize(CURVES[name], 0.1 * np.arange(-120, 121), Side.ABOVE)
+        atoms = discretize(CURVES[name], 0.1 * np.arange(-120.0, 121.0), Side.ABOVE)
         for index in (-20, -3, 0, 1, 4, 30):
             exact = float(CURVES[name].delta(0.1 * index))
             assert atoms_delta(atoms, 0.1 * index) == pytest.approx(exact, rel=1e-8, abs=1e-11)
@@ -98,7 +98,7 @@ class TestDiscretize:
 
         def worst(step: float) -> float:
             reach = math.ceil(9.0 / step)
-            atoms = discretize(curve, step * np.arange(-reach, reach + 1), side)
+            atoms = discretize(curve, step * np.arange(-reach, reach + 1.0), side)
             computed = np.array([atoms_delta(atoms, e) for e in epsilons.tolist()])
             return float(np.max(np.abs(computed - curve.delta(epsilons))))
 

@@ -74,7 +74,7 @@ class Page:
     def __init__(self, mechanism: Mechanism, steps: int, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> None:
         self.answer = nm.account(mechanism, steps=steps, delta=DELTA, adjacency=adjacency)
         shown = Run(
-            answer=self.answer, adjacency=adjacency, remarks=self.answer.remarks, reported=(), elsewhere=None, growth=None,
+            answer=self.answer, adjacency=adjacency, remarks=tuple(map(str, self.answer.remarks)), reported=(), elsewhere=None, growth=None,
             curves=None,
         )  # fmt: skip
         content = report([account_section(shown, "run")], title="x", command="noisymean report")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from planted import BUGS, TWINS, Array, Generator, Round, poisson, size_of_batch
 
 # What is wrong about a rate takes its rounds; the rest is seen in a few.
 _OF_SAMPLING = ("a rate ", "batches that are cut", "some records", "never an empty")
-RUN = {"dataset_size": 1000, "dimension": 100, "noise_multiplier": 1.0}
+RUN: dict[str, Any] = {"dataset_size": 1000, "dimension": 100, "noise_multiplier": 1.0}
 
 
 def rounds_for(name: str) -> int:

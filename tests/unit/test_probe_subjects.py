@@ -133,7 +133,7 @@ def test_a_function_that_raises_or_lacks_its_keywords() -> None:
         probe("3", seed=0)
 
 
-LOUD = {"noise_multiplier": 3.0, "max_grad_norm": 0.5}
+LOUD: dict[str, Any] = {"noise_multiplier": 3.0, "max_grad_norm": 0.5}
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,9 @@ FOREIGN = {"noisymean/cli/faults.py"}
 def is_sentence(node: ast.expr) -> bool:
     """A text of several words, or one that is put together of them."""
     if isinstance(node, ast.JoinedStr):
-        return sum(len(part.value.split()) for part in node.values if isinstance(part, ast.Constant)) >= FEWEST_WORDS
+        return (
+            sum(len(str(part.value).split()) for part in node.values if isinstance(part, ast.Constant)) >= FEWEST_WORDS
+        )
     return isinstance(node, ast.Constant) and isinstance(node.value, str) and len(node.value.split()) >= FEWEST_WORDS
 
 

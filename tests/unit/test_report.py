@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import importlib.util
 import io
 import json
 import math
@@ -328,7 +329,8 @@ def test_verdicts_are_ordered_from_bad_to_good() -> None:
     assert words.worst(["constant", "holds", "undetermined"]) == "undetermined"
     assert words.worst(["holds"]) == "holds"
     kept, open_ = (
-        words.Verdict(word, kind, word, "Said.") for word, kind in (("holds", "good"), ("undetermined", "unknown"))
+        words.Verdict(word, kind, word, "Said.")  # type: ignore[arg-type]
+        for word, kind in (("holds", "good"), ("undetermined", "unknown"))
     )
     assert words.together([kept]) == kept
     assert words.together([kept, kept]).headline == "All 2 results support the promised privacy."
@@ -596,8 +598,8 @@ def test_nothing_is_left_behind_and_the_old_page_stays(tmp_path: Path, monkeypat
 def test_a_missing_package_is_one_line_with_the_remedy(
     package: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = rendering.importlib.util.find_spec
-    monkeypatch.setattr(rendering.importlib.util, "find_spec", lambda name: None if name == package else real(name))
+    real = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == package else real(name))
     tried = [["report", *SUM_RUN, "--out", str(tmp_path / "page.html")]]
     if package == "jinja2":
         tried.append(["code-audit", "opacus", "--versions", "0.13.0", "--html", str(tmp_path / "page.html")])
@@ -799,7 +801,12 @@ def test_hostile_text_is_only_text(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "open.html").write_text(content.replace("<main>", "<main><script>window.ran = 1</script>", 1))
     with browser_page() as seen:
         dialogs: list[str] = []
-        seen.page.on("dialog", lambda one: (dialogs.append(one.message), one.dismiss()))
+
+        def dismissed(one: Any) -> None:
+            dialogs.append(one.message)
+            one.dismiss()
+
+        seen.page.on("dialog", dismissed)
         opened(seen, page)
         assert seen.page.evaluate("document.scripts.length") == 2 + content.count('<script type="application/json">')
         assert dialogs == []

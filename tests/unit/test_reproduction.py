@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -30,8 +31,12 @@ from noisymean.paper.kept import keep, kept, key_of
 from noisymean.paper.registry import EXPERIMENTS
 from noisymean.paper.statement import Answer, Statement, agreement
 from noisymean.paper.theorem import EQUAL, LESS, Theorem
+from noisymean.probe.code_audit import Audited
 from noisymean.report import reproduction_page
 from noisymean.report.plots import load_matplotlib
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 AGREE, DIFFER, UNDECIDED = Answer.AGREES, Answer.DIFFERS, Answer.UNDECIDED
 
@@ -71,7 +76,7 @@ def answers(experiment: Experiment, rows: list[dict[str, Any]]) -> list[Answer]:
     return [statement.claim(rows).answer for statement in experiment.statements]
 
 
-def test_every_figure_table_and_theorem_of_the_paper_has_a_place():
+def test_every_figure_table_and_theorem_of_the_paper_has_a_place() -> None:
     places = " ".join(experiment.place for experiment in EXPERIMENTS.values())
     assert all(f"({label})" in places for label in (*FIGURES, "audited_libraries"))
     cited = " ".join(statement.where for statement in theorems.EXPERIMENT.statements)
@@ -79,7 +84,7 @@ def test_every_figure_table_and_theorem_of_the_paper_has_a_place():
     assert all(experiment.statements for experiment in EXPERIMENTS.values())
 
 
-def test_the_document_has_every_experiment_and_counts_every_statement():
+def test_the_document_has_every_experiment_and_counts_every_statement() -> None:
     text = (Path(__file__).parents[2] / "docs" / "reproduction.md").read_text(encoding="utf-8")
     assert [name for name in EXPERIMENTS if f"| `{name}` |" not in text] == []
     total, agree, differ = map(int, re.search(r"Of (\d+) statements (\d+) agree, (\d+) differ", text).groups())
@@ -93,8 +98,12 @@ def test_the_document_has_every_experiment_and_counts_every_statement():
 
 
 def delta_rows(
-    exact=lambda kind, rate, size: (0.9 if kind == "easgm" else rate) - 0.02 * size, share=0.97, errors=None
-):
+    exact: Callable[[str, float, int], float] = lambda kind, rate, size: (
+        (0.9 if kind == "easgm" else rate) - 0.02 * size
+    ),
+    share: float = 0.97,
+    errors: tuple[float, float] | None = None,
+) -> list[dict[str, Any]]:
     """Rows of Figure 2: the truth as a function of the setting, all distinguishers showing the same share of it."""
     return [
         {
@@ -120,7 +129,7 @@ def delta_rows(
     ]
 
 
-def test_criteria_of_figure_2():
+def test_criteria_of_figure_2() -> None:
     experiment = synthetic_delta.EXPERIMENT
     falls, flat, rises, grows, tight, written = range(6)
     found = answers(experiment, delta_rows())
@@ -149,7 +158,7 @@ def curves(setting: dict[str, Any], alpha: list[float], **columns: Any) -> list[
     return [{**setting, "alpha": a, **{name: f(a) for name, f in columns.items()}} for a in alpha]
 
 
-def lower(gap: float):
+def lower(gap: float) -> Callable[[float], float]:
     """The identity lowered by `gap` in the middle."""
     return lambda a: max(0.0, 1.0 - a - 4.0 * gap * a * (1.0 - a))
 
@@ -157,7 +166,9 @@ def lower(gap: float):
 ALPHA = [0.0, 0.25, 0.5, 0.75, 1.0]
 
 
-def dimension_rows(gap=lambda kind, n: 0.1 + 0.1 * math.log10(n), shown=0.9, voted=1.0):
+def dimension_rows(
+    gap: Callable[[str, int], float] = lambda kind, n: 0.1 + 0.1 * math.log10(n), shown: float = 0.9, voted: float = 1.0
+) -> list[dict[str, Any]]:
     return [
         row
         for kind in synthetic_dimension.RATES
@@ -179,7 +190,7 @@ def dimension_rows(gap=lambda kind, n: 0.1 + 0.1 * math.log10(n), shown=0.9, vot
     ]
 
 
-def test_criteria_of_figure_3():
+def test_criteria_of_figure_3() -> None:
     experiment = synthetic_dimension.EXPERIMENT
     assert answers(experiment, dimension_rows()) == [AGREE, AGREE, AGREE]
     assert answers(experiment, dimension_rows(gap=lambda kind, n: 0.4 - 0.1 * math.log10(n))) == [DIFFER, AGREE, DIFFER]
@@ -193,11 +204,11 @@ def test_criteria_of_figure_3():
 
 
 def implementation_rows(
-    gap=lambda method, rate: 0.8 if method != "DPSUR" else rate / 3,
-    parameters=None,
-    verdict="violated",
-    twin="not-violated",
-):
+    gap: Callable[[str, float], float] = lambda method, rate: 0.8 if method != "DPSUR" else rate / 3,
+    parameters: dict[str, int] | None = None,
+    verdict: str = "violated",
+    twin: str = "not-violated",
+) -> list[dict[str, Any]]:
     sizes = {"DPSGD-HF": 26_010, "DPSUR": 26_010, "DP-FETA": 1_485_217, "PrivImage": 1_485_217, **(parameters or {})}
     cases = [("DPSGD-HF", 0.005), ("DPSUR", 0.7), ("DPSUR", 0.8), ("DP-FETA", 0.005), ("PrivImage", 0.005)]
     return [
@@ -225,7 +236,7 @@ def implementation_rows(
     ]
 
 
-def test_criteria_of_figures_4_and_6():
+def test_criteria_of_figures_4_and_6() -> None:
     experiment = implementations.IMPLEMENTATIONS
     assert answers(experiment, implementation_rows()) == [AGREE] * 5
     assert answers(experiment, implementation_rows(verdict="not-violated"))[0] is UNDECIDED
@@ -240,7 +251,11 @@ def test_criteria_of_figures_4_and_6():
     assert answers(implementations.OPACUS_FEASGM, still) == [AGREE, DIFFER]
 
 
-def theory_rows(ceiling, estimate=None, leak=lambda kind, n, size: 0.0):
+def theory_rows(
+    ceiling: Callable[[str, int, int], float],
+    estimate: Callable[[str, int, int], float] | None = None,
+    leak: Callable[[str, int, int], float] = lambda kind, n, size: 0.0,
+) -> list[dict[str, Any]]:
     """Gaps of the ceiling, of its estimate (default: nine tenths of it) and of the leakage below the claim."""
     estimate = estimate or (lambda kind, n, size: 0.9 * ceiling(kind, n, size))
     return [
@@ -265,7 +280,7 @@ def _like_the_paper(kind: str, n: int, size: int) -> float:
     return {1: 0.9, 4: 0.8, 999: 0.3, 59_999: 0.02}[size] + (0.05 if n > 10**6 else 0.0)
 
 
-def test_criteria_of_figure_5():
+def test_criteria_of_figure_5() -> None:
     experiment = theory.EXPERIMENT
     small, full, close, potential, wave, monotone, bound, half = range(8)
     found = answers(experiment, theory_rows(_like_the_paper))
@@ -292,8 +307,14 @@ def test_criteria_of_figure_5():
     )
 
 
-def test_criteria_of_figure_7():
-    def rows(gap=0.1, leak=30.0, rdp=0.1, loader=(700, 701), batches=(200, 200)):
+def test_criteria_of_figure_7() -> None:
+    def rows(
+        gap: float = 0.1,
+        leak: float = 30.0,
+        rdp: float = 0.1,
+        loader: tuple[int, int] = (700, 701),
+        batches: tuple[int, int] = (200, 200),
+    ) -> list[dict[str, Any]]:
         return [
             row
             for n in (26_010, 1_485_217)
@@ -360,7 +381,7 @@ def as_the_table_has_it() -> dict[str, dict[str, str]]:
     return {row["release"]: row for row in rows}
 
 
-def test_criteria_of_table_2():
+def test_criteria_of_table_2() -> None:
     experiment = opacus_releases.EXPERIMENT
     unsupported, asgm, sampler, easgm, feasgm, switch, total, introduction, since = range(9)
 
@@ -389,19 +410,17 @@ def test_criteria_of_table_2():
     assert answers(experiment, list(rows.values()))[since] is AGREE
 
 
-def test_no_release_at_all_is_a_fault(monkeypatch):
+def test_no_release_at_all_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         opacus_releases,
         "audit_opacus",
-        lambda versions, **_: [
-            opacus_releases.Audited(v, faults={"running": "the index does not answer"}) for v in versions
-        ],
+        lambda versions, **_: [Audited(v, faults={"running": "the index does not answer"}) for v in versions],
     )
     with pytest.raises(NoisymeanError, match="the index does not answer"):
         opacus_releases.rows(Effort(quick=True, seed=0, jobs=1), lambda _: None)
 
 
-def test_a_release_that_failed_is_not_kept():
+def test_a_release_that_failed_is_not_kept() -> None:
     rows = as_the_table_has_it()
     assert opacus_releases.EXPERIMENT.complete(list(rows.values()))
     rows["1.5.4"]["fault"] = "no network"
@@ -418,9 +437,9 @@ def test_a_release_that_failed_is_not_kept():
         (EQUAL, 0.1, 0.2, DIFFER),
     ],
 )
-def test_a_theorem_is_its_evaluations(relation, left, right, answer):
+def test_a_theorem_is_its_evaluations(relation: str, left: float, right: float, answer: Answer) -> None:
     theorem = Theorem("mine", "here", "this", relation, lambda generator: iter(()))
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
             "theorem": "mine",
             "relation": relation,
@@ -452,7 +471,7 @@ FAST = {
 
 
 @pytest.mark.parametrize("some", [FAST, pytest.param(None, marks=pytest.mark.slow)], ids=["fast", "all"])
-def test_theorems_hold_but_for_one(monkeypatch, some):
+def test_theorems_hold_but_for_one(monkeypatch: pytest.MonkeyPatch, some: set[str] | None) -> None:
     """What the paper says of ASGM and the dimension is the one that does not hold."""
     chosen = tuple(one for one in theorems.THEOREMS if some is None or one.sides.__name__ in some)
     assert len(chosen) == (len(theorems.THEOREMS) if some is None else len(some))
@@ -463,7 +482,7 @@ def test_theorems_hold_but_for_one(monkeypatch, some):
     assert "not: ASGM and the dimension" in theorems.finding(rows)
 
 
-def test_sides_that_have_closed_forms():
+def test_sides_that_have_closed_forms() -> None:
     """Lemma zero's right side is a divergence; the limits of the ceilings are elementary."""
     generator = np.random.default_rng(0)
     for side in theorem_sides.exponentially_fast(generator):
@@ -480,9 +499,9 @@ def test_sides_that_have_closed_forms():
 # --- kept rows -------------------------------------------------------------------------------------------------------------
 
 
-def test_rows_come_back_as_they_were(tmp_path):
+def test_rows_come_back_as_they_were(tmp_path: Path) -> None:
     effort = Effort(quick=True, seed=7, jobs=1)
-    rows = [
+    rows: list[dict[str, Any]] = [
         {"rate": "0.5", "size": 3, "x": 0.1, "y": math.nan, "z": math.inf},
         {"rate": "1", "size": 4, "x": -0.0, "y": 1.0, "z": -math.inf},
     ]
@@ -495,7 +514,7 @@ def test_rows_come_back_as_they_were(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["a.json"]
 
 
-def test_rows_of_another_run_are_not_taken(tmp_path, monkeypatch):
+def test_rows_of_another_run_are_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     effort = Effort(quick=True, seed=7, jobs=1)
     path, key = tmp_path / "a.json", key_of("a", effort)
     keep(path, key, [{"x": 1}], 1.0)
@@ -523,7 +542,7 @@ def test_rows_of_another_run_are_not_taken(tmp_path, monkeypatch):
 # --- all of them, into one page -------------------------------------------------------------------------------------------
 
 
-def picture(rows):
+def picture(rows: Sequence[Any]) -> Figure:
     figure = load_matplotlib().figure.Figure(figsize=(8.0, 3.0))
     figure.subplots().plot([row["x"] for row in rows])
     return figure
@@ -533,7 +552,8 @@ class Fake:
     """An experiment that counts how often it is computed, and does what it is told."""
 
     def __init__(self, name: str, says: str = "It is positive.") -> None:
-        self.calls, self.then = 0, None
+        self.calls = 0
+        self.then: BaseException | None = None
         self.experiment = Experiment(
             name=name,
             place=f"Figure of {name}",
@@ -547,7 +567,7 @@ class Fake:
                     says,
                     "x > 0 in every row",
                     lambda rows: agreement(
-                        all(row["x"] > 0 for row in rows), f"x = {rows[0]['x']}.", otherwise="It is not."
+                        all(float(row["x"]) > 0 for row in rows), f"x = {rows[0]['x']}.", otherwise="It is not."
                     ),
                 ),
                 Statement(
@@ -555,14 +575,14 @@ class Fake:
                     "It is negative.",
                     "x < 0 in every row",
                     lambda rows: agreement(
-                        all(row["x"] < 0 for row in rows), f"x = {rows[0]['x']}.", otherwise="It is positive."
+                        all(float(row["x"]) < 0 for row in rows), f"x = {rows[0]['x']}.", otherwise="It is positive."
                     ),
                 ),
             ),
             notes=lambda rows: ("Something else.",),
         )
 
-    def rows(self, effort, tell):
+    def rows(self, effort: Effort, tell: Callable[[str], None]) -> list[Any]:
         self.calls += 1
         if self.then is not None:
             raise self.then
@@ -570,13 +590,13 @@ class Fake:
 
 
 @pytest.fixture
-def fakes(monkeypatch):
+def fakes(monkeypatch: pytest.MonkeyPatch) -> list[Fake]:
     made = [Fake("first"), Fake("second", "It is <script>alert(1)</script> positive."), Fake("third")]
     monkeypatch.setattr(reproduce, "EXPERIMENTS", {one.experiment.name: one.experiment for one in made})
     return made
 
 
-def test_all_of_them(fakes, tmp_path, capsys):
+def test_all_of_them(fakes: list[Fake], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["reproduce", "all", "--quick", "--seed", "5", "--out", str(tmp_path), "--json"]) == 0
     record = json.loads(capsys.readouterr().out)
     assert [one["name"] for one in record["experiments"]] == ["first", "second", "third"]
@@ -592,7 +612,9 @@ def test_all_of_them(fakes, tmp_path, capsys):
     assert {path.suffix for path in tmp_path.iterdir()} == {".csv", ".png", ".json", ".html"}
 
 
-def test_what_is_finished_is_not_computed_again(fakes, tmp_path, capsys):
+def test_what_is_finished_is_not_computed_again(
+    fakes: list[Fake], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     words = ["reproduce", "all", "--quick", "--out", str(tmp_path), "--json"]
     fakes[1].then = KeyboardInterrupt()
     assert run(words) == 130
@@ -614,7 +636,9 @@ def test_what_is_finished_is_not_computed_again(fakes, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("fault", "code"), [(NoisymeanError("the index does not answer"), 2), (ZeroDivisionError("oops"), 70)]
 )
-def test_one_that_fails_does_not_lose_the_others(fakes, tmp_path, capsys, fault, code):
+def test_one_that_fails_does_not_lose_the_others(
+    fakes: list[Fake], tmp_path: Path, capsys: pytest.CaptureFixture[str], fault: Exception, code: int
+) -> None:
     fakes[1].then = fault
     assert run(["reproduce", "all", "--quick", "--out", str(tmp_path), "--json"]) == code
     said = capsys.readouterr()
@@ -645,7 +669,7 @@ def many_claims(count: int) -> list[dict[str, str]]:
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1200, "light"), (400, "dark")])
-def test_the_page_in_a_browser(tmp_path, width, scheme):
+def test_the_page_in_a_browser(tmp_path: Path, width: int, scheme: Any) -> None:
     fake = Fake("drawn").experiment
     picture([{"x": 1.0}, {"x": 2.0}]).savefig(tmp_path / "drawn.png")
     sections = [

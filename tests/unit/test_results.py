@@ -61,7 +61,7 @@ def test_names_are_no_markup() -> None:
         def lines(self) -> Lines:
             return Lines("<b>", ("<i>",), [("a & b",)], ["<script>"])
 
-        def plot(self) -> None:  # type: ignore[override]
+        def plot(self) -> None:
             return None
 
     html = Odd()._repr_html_()

@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from html.parser import HTMLParser
+from importlib import import_module
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -156,7 +157,7 @@ class TestMathML:
         monkeypatch.syspath_prepend(str(DOCS / "_ext"))
 
     def test_a_formula(self) -> None:
-        from mathml import mathml
+        mathml = import_module("mathml").mathml
 
         found = mathml(r"\frac{1}{2}", display=True)
         assert found.startswith("<math")
@@ -165,7 +166,7 @@ class TestMathML:
 
     @pytest.mark.parametrize("latex", [r"\nosuchcommand x", r"\begin{aligned} a &= b \end{aligned}", "a ≤ b", "σ²"])
     def test_what_is_not_understood_is_an_error(self, latex: str) -> None:
-        from mathml import mathml
+        mathml = import_module("mathml").mathml
 
         with pytest.raises(ValueError, match="in "):
             mathml(latex, display=False)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy.stats import binom
 
 import noisymean as nm
-from noisymean.audit import Processes, audit, distinguisher
+from noisymean.audit import Audit, Processes, audit, distinguisher
 from noisymean.audit.trials import FaultyTrial
 from noisymean.errors import InvalidInput
 from noisymean.laws.closed import EpsilonDelta, Gaussian
+from noisymean.mechanisms import Mechanism
 from noisymean.targets import registry
 from noisymean.targets.callable_ import UserCallable
 from noisymean.targets.claims import below, claimed_curve
@@ -19,8 +23,8 @@ from noisymean.targets.synthetic import Gradients, Synthetic
 from noisymean.tradeoff import Side
 
 
-def mechanisms(n, count, q):
-    common = {"dataset_size": count, "dimension": n, "noise_multiplier": 1.5}
+def mechanisms(n: int, count: int, q: str) -> list[Mechanism]:
+    common: dict[str, Any] = {"dataset_size": count, "dimension": n, "noise_multiplier": 1.5}
     return [
         *(kind(sample_rate=q, **common) for kind in (nm.SGM, nm.EASGM, nm.ASGM, nm.FEASGM)),
         nm.OpacusLoader(batch_size=2, **common),
@@ -29,7 +33,7 @@ def mechanisms(n, count, q):
 
 @pytest.mark.parametrize("mechanism", mechanisms(7, 4, "1/3"), ids=lambda m: m.name)
 @pytest.mark.parametrize("kind", list(Gradients))
-def test_a_target_survives_its_configuration(mechanism, kind):
+def test_a_target_survives_its_configuration(mechanism: Mechanism, kind: Gradients) -> None:
     target = Synthetic(mechanism=mechanism, gradients=kind, steps=2, gradient_seed=9)
     again = registry.rebuilt(target.configuration())
     assert again == target
@@ -40,7 +44,7 @@ def test_a_target_survives_its_configuration(mechanism, kind):
 
 @pytest.mark.parametrize("kind", list(Gradients))
 @pytest.mark.parametrize("neighbour", list(Neighbour))
-def test_scale_and_mean_of_each_mechanism(kind, neighbour):
+def test_scale_and_mean_of_each_mechanism(kind: Gradients, neighbour: Neighbour) -> None:
     """Mean square of a coordinate; 8 % are five deviations of the batch sizes that are drawn."""
     count, n, trials = 3, 60, 6000
     size = count + (neighbour is Neighbour.LARGER)
@@ -61,13 +65,13 @@ def test_scale_and_mean_of_each_mechanism(kind, neighbour):
         assert found == pytest.approx(expected, rel=0.08)
 
 
-def test_an_empty_batch_is_divided_by_one():
+def test_an_empty_batch_is_divided_by_one() -> None:
     mechanism = nm.ASGM(dataset_size=1, dimension=4000, sample_rate="1e-9", noise_multiplier=2.0)
     outputs = Synthetic(mechanism=mechanism, max_grad_norm=1.0).release(Neighbour.LARGER, np.random.default_rng(1), 5)
     assert outputs.std() == pytest.approx(2.0, rel=0.05)
 
 
-def test_nonsense_is_refused():
+def test_nonsense_is_refused() -> None:
     with pytest.raises(InvalidInput, match="steps=0"):
         Synthetic(mechanism=mechanisms(3, 2, "0.5")[0], steps=0)
     with pytest.raises(InvalidInput, match="max_grad_norm"):
@@ -80,7 +84,7 @@ def test_nonsense_is_refused():
         registry.rebuilt({"target": "nope"})
 
 
-def test_the_claim_of_several_rounds_is_never_above_the_truth():
+def test_the_claim_of_several_rounds_is_never_above_the_truth() -> None:
     """At q = 1 twenty rounds are one Gaussian of mu = sqrt(20)/sigma."""
     mechanism = nm.EASGM(dataset_size=10, dimension=10, sample_rate=1, noise_multiplier=5.0)
     claim, exact = claimed_curve(mechanism, 20), Gaussian(np.sqrt(20) / 5.0)
@@ -90,7 +94,7 @@ def test_the_claim_of_several_rounds_is_never_above_the_truth():
     assert claim.epsilon(1e-5, Side.ABOVE) == pytest.approx(exact.epsilon(1e-5), rel=1e-2)
 
 
-def test_lines_below_a_gaussian_curve():
+def test_lines_below_a_gaussian_curve() -> None:
     exact = Gaussian(1.0)
     epsilons = np.linspace(-6.0, 6.0, 201)
     slopes = np.exp(epsilons)
@@ -151,18 +155,18 @@ release = Release()
 
 
 @pytest.fixture
-def file(tmp_path):
+def file(tmp_path: Path) -> Path:
     path = tmp_path / "mine.py"
     path.write_text(SOURCE)
     return path
 
 
-def audited(file, name, trials=400):
+def audited(file: Path, name: str, trials: int = 400) -> Audit:
     target = UserCallable.of(file, name)
     return audit(target, distinguisher(None, target), seed=3, trials=trials)
 
 
-def test_a_callable_is_audited(file):
+def test_a_callable_is_audited(file: Path) -> None:
     result = audited(file, "noisy_mean", trials=1000)
     assert result.distinguisher == "learned"
     assert result.found.judged < result.finished == 1000
@@ -170,7 +174,7 @@ def test_a_callable_is_audited(file):
     assert result.verdict.word == "violated"
 
 
-def test_rounds_of_a_callable(file):
+def test_rounds_of_a_callable(file: Path) -> None:
     target = UserCallable.of(file, "rounds")
     assert (target.steps, target.dimension) == (2, 5)
     assert audited(file, "rounds").verdict is None
@@ -186,12 +190,12 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_a_callable_that_misbehaves_is_reported_with_its_trial(file, name):
+def test_a_callable_that_misbehaves_is_reported_with_its_trial(file: Path, name: str) -> None:
     with pytest.raises(FaultyTrial, match=FAULTS[name]):
         audited(file, name)
 
 
-def test_a_fault_crosses_from_another_process(file):
+def test_a_fault_crosses_from_another_process(file: Path) -> None:
     target = UserCallable.of(file, "raises")
     with pytest.raises(FaultyTrial, match="raised RuntimeError: boom"):
         audit(target, distinguisher(None, target), seed=3, trials=400, workers=Processes(2))
@@ -201,7 +205,7 @@ def test_a_fault_crosses_from_another_process(file):
         audit(target, rule, seed=4, trials=400, workers=Processes(2))
 
 
-def test_processes_run_a_users_file(file):
+def test_processes_run_a_users_file(file: Path) -> None:
     target = UserCallable.of(file, "noisy_mean")
     one, two = (
         audit(target, distinguisher(None, target), seed=3, trials=300, workers=Processes(count)) for count in (1, 2)
@@ -210,14 +214,14 @@ def test_processes_run_a_users_file(file):
 
 
 @pytest.mark.parametrize("trials", [2, 3, 7, 41])
-def test_very_few_trials_are_judged_or_refused(file, trials):
+def test_very_few_trials_are_judged_or_refused(file: Path, trials: int) -> None:
     try:
         assert 0 < audited(file, "noisy_mean", trials).found.judged < trials
     except InvalidInput as fault:
         assert "enough to learn from and to judge" in str(fault)  # noqa: PT017 - either is right
 
 
-def test_the_reported_generator_repeats_the_fault(file):
+def test_the_reported_generator_repeats_the_fault(file: Path) -> None:
     with pytest.raises(FaultyTrial) as caught:
         audited(file, "raises")
     key = tuple(int(part) for part in str(caught.value).split("spawn_key=(")[1].split(")")[0].split(","))
@@ -234,17 +238,17 @@ def test_the_reported_generator_repeats_the_fault(file):
         ("missing", "must be a callable of that file"),
     ],
 )
-def test_a_callable_that_never_works(file, name, message):
+def test_a_callable_that_never_works(file: Path, name: str, message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
         audited(file, name)
 
 
-def test_a_claim_that_is_none(file):
+def test_a_claim_that_is_none(file: Path) -> None:
     with pytest.raises(InvalidInput, match=r"mine.py:release.claim"):
         audited(file, "release")
 
 
-def test_a_file_that_changes_is_noticed(file):
+def test_a_file_that_changes_is_noticed(file: Path) -> None:
     configuration = UserCallable.of(file, "noisy_mean").configuration()
     registry.rebuilt(configuration)
     file.write_text(SOURCE + "\n# changed\n")
@@ -252,7 +256,7 @@ def test_a_file_that_changes_is_noticed(file):
         registry.rebuilt(configuration)
 
 
-def test_a_file_that_cannot_be_imported(tmp_path):
+def test_a_file_that_cannot_be_imported(tmp_path: Path) -> None:
     path = tmp_path / "bad.py"
     path.write_text("import nothing_of_this_name")
     with pytest.raises(
