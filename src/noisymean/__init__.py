@@ -7,7 +7,20 @@ from noisymean.ceilings import ceiling, ceiling_clt
 from noisymean.curves import Curves
 from noisymean.errors import InvalidInput, MissingDependency, NoisymeanError, Undefined
 from noisymean.leakage import leakage
-from noisymean.mechanisms import ASGM, EASGM, FEASGM, SGM, Adjacency, OpacusLoader
+from noisymean.mechanisms import (
+    ASGM,
+    EASGM,
+    FEASGM,
+    SGM,
+    Adjacency,
+    BatchDenominator,
+    DatasetDenominator,
+    Mechanism,
+    OpacusLoader,
+    PublicRate,
+    Segment,
+    register,
+)
 from noisymean.noisy_sum import claimed
 from noisymean.one_round import curve
 from noisymean.per_pair import per_pair
@@ -22,13 +35,18 @@ __all__ = [
     "SGM",
     "Account",
     "Adjacency",
+    "BatchDenominator",
     "Calibration",
     "Curves",
+    "DatasetDenominator",
     "InvalidInput",
+    "Mechanism",
     "MissingDependency",
     "NoisymeanError",
     "OpacusLoader",
     "Pair",
+    "PublicRate",
+    "Segment",
     "Undefined",
     "__version__",
     "account",
@@ -41,4 +59,5 @@ __all__ = [
     "guarantee_tight",
     "leakage",
     "per_pair",
+    "register",
 ]

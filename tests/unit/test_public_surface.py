@@ -14,13 +14,18 @@ PUBLIC = [
     "SGM",
     "Account",
     "Adjacency",
+    "BatchDenominator",
     "Calibration",
     "Curves",
+    "DatasetDenominator",
     "InvalidInput",
+    "Mechanism",
     "MissingDependency",
     "NoisymeanError",
     "OpacusLoader",
     "Pair",
+    "PublicRate",
+    "Segment",
     "Undefined",
     "__version__",
     "account",
@@ -33,6 +38,7 @@ PUBLIC = [
     "guarantee_tight",
     "leakage",
     "per_pair",
+    "register",
 ]
 
 
