@@ -21,7 +21,7 @@ from noisymean.paper.experiments import (
     method_audits,
 )
 from noisymean.paper.reproduction import ALL
-from noisymean.paper.rows import Table
+from noisymean.paper.rows import Table, levels
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 
@@ -74,7 +74,7 @@ def test_one_round_of_theory(monkeypatch):
     """The claim is refuted at every size, and the order of the curves is that of their meaning."""
     monkeypatch.setattr(figure_5_one_round, "SIZES", (4, 999))
     monkeypatch.setattr(figure_5_one_round, "DIMENSIONS", (26_010,))
-    monkeypatch.setattr(figure_5_one_round, "QUICK_POINTS", 21)
+    monkeypatch.setattr(Effort, "levels", lambda self: levels(21))
     rows = Table(figure_5_one_round.rows(Effort(quick=True, seed=0, jobs=1), lambda _: None))
     assert len(rows) == 2 * 2 * 21
     for row in rows:
@@ -88,7 +88,7 @@ def test_one_round_of_theory(monkeypatch):
 def test_two_hundred_rounds(monkeypatch):
     """The numbers of theory.md, section 4, within 1 %: an accountant says 0.1 where 29.6 is lost."""
     monkeypatch.setattr(figure_7_many_rounds, "DIMENSIONS", (26_010,))
-    monkeypatch.setattr(figure_7_many_rounds, "QUICK_POINTS", 11)
+    monkeypatch.setattr(Effort, "levels", lambda self: levels(11))
     monkeypatch.setattr(figure_7_many_rounds, "_DELTAS", np.array([1e-5, 1e-2]))
     rows = Table(figure_7_many_rounds.rows(Effort(quick=True, seed=0, jobs=1), lambda _: None))
     first = rows[0]

@@ -665,8 +665,14 @@ def test_the_page_in_a_browser(tmp_path, width, scheme):
         "seconds": 1.0,
         "from_before": False,
     }
-    failed = {"name": "failed", "place": "Table 2", "shows": "a table", "fault": "the index does not answer"}
-    later = {"name": "later", "place": "Figure 7", "shows": "a figure"}
+    failed = {
+        "name": "failed",
+        "place": "Table 2",
+        "shows": "a table",
+        "claims": [],
+        "fault": "the index does not answer",
+    }
+    later = {"name": "later", "place": "Figure 7", "shows": "a figure", "claims": []}
     sections = [
         pages.Section(record, "noisymean reproduce drawn", (tmp_path / "drawn.png").read_bytes()),
         pages.Section(failed, "noisymean reproduce failed"),

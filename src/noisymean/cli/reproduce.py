@@ -86,6 +86,5 @@ def _print(result: Reproduced | Failed) -> None:
     say(out, f"The paper's statements: {', '.join(counts)}.")
     for one in found:
         if one.answer is not Answer.AGREES:
-            stated, judged = one.statement, one.judgement
-            say(out, f"- {one.answer.value}: {stated.where}: {stated.says} Ours: {judged.result} {judged.reason}")
+            say(out, f"- {one.answer.value}: {one.where}: {one.says} Ours: {one.result} {one.reason}")
     say(out, f"Picture: {result.picture}  Data: {result.data}")

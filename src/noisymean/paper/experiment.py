@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias, final
 
+from noisymean.numerics.logs import Array
 from noisymean.paper.panels import Figure
-from noisymean.paper.rows import Row, Table
+from noisymean.paper.rows import Row, Table, levels
 from noisymean.paper.statements import PaperStatement
 
 # is told, in a few words, which part of an experiment is finished
 Announce: TypeAlias = Callable[[str], None]
 # of a number of trials: a context in which it can be said how many are finished
 Watch: TypeAlias = Callable[[int], AbstractContextManager[Callable[[int], None]]]
-
-
-@contextmanager
-def _unwatched(trials: int) -> Iterator[Callable[[int], None]]:
-    yield lambda finished: None
 
 
 @final
@@ -33,11 +29,15 @@ class Effort:
     jobs: int
     data_dir: str | None = None
     store: Path | None = None
-    watch: Watch = _unwatched
+    watch: Watch = lambda trials: nullcontext(lambda finished: None)
 
     def trials(self, full: int, quick: int) -> int:
         """The paper's number of trials, or fewer."""
         return quick if self.quick else full
+
+    def levels(self) -> Array:
+        """False positive rates at which computed curves are drawn."""
+        return levels(101 if self.quick else 401)
 
 
 @final

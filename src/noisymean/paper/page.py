@@ -12,8 +12,6 @@ from noisymean.report import page
 
 # The colours of the answers.
 _KINDS = {Answer.AGREES.value: "good", Answer.DIFFERS.value: "bad", Answer.UNDECIDED.value: "unknown"}
-# A section with more agreeing statements than this folds them away.
-_MOST_OPEN = 8
 
 
 @final
@@ -38,31 +36,10 @@ class Section:
         """The file of numbers, which is beside the page."""
         return Path(self.record["data"]).name
 
-    @property
-    def claims(self) -> Sequence[Mapping[str, str]]:
-        """The paper's statements, each with its answer."""
-        claims: Sequence[Mapping[str, str]] = self.record.get("claims", ())
-        return claims
-
-    def with_answer(self, *answers: Answer) -> list[Mapping[str, str]]:
-        """Statements that got one of these answers."""
-        return [claim for claim in self.claims if Answer(claim["answer"]) in answers]
-
-    @property
-    def open_claims(self) -> list[Mapping[str, str]]:
-        """What is shown at once: all that do not agree, and those that do if they are few."""
-        unlike = self.with_answer(Answer.DIFFERS, Answer.UNDECIDED)
-        return unlike if self.folded_claims else [*unlike, *self.with_answer(Answer.AGREES)]
-
-    @property
-    def folded_claims(self) -> list[Mapping[str, str]]:
-        """What is shown on demand."""
-        agreeing = self.with_answer(Answer.AGREES)
-        return agreeing if len(agreeing) > _MOST_OPEN else []
-
 
 def render(sections: Sequence[Section], *, command: str, quick: bool, date: str | None = None) -> str:
     """The whole page."""
+    answers = [claim["answer"] for section in sections for claim in section.record["claims"]]
     return page.render(
         "reproduction.html",
         title="The paper, run again",
@@ -71,7 +48,7 @@ def render(sections: Sequence[Section], *, command: str, quick: bool, date: str 
         command=command,
         date=date,
         sections=sections,
-        counts={one.value: sum(len(section.with_answer(one)) for section in sections) for one in Answer},
+        counts={one.value: answers.count(one.value) for one in Answer},
         kinds=_KINDS,
         faults=[section for section in sections if "fault" in section.record],
         missing=[section for section in sections if section.picture is None and "fault" not in section.record],

@@ -73,11 +73,11 @@ class Failed:
 
     def record(self) -> dict[str, object]:
         """As plain values, for JSON and for the page."""
-        return {**_described(self.experiment), "fault": self.fault, "claims": []}
+        return {**_described(self.experiment), "fault": self.fault}
 
 
 def _described(experiment: Experiment) -> dict[str, object]:
-    return {"name": experiment.name, "place": experiment.place, "shows": experiment.shows}
+    return {"name": experiment.name, "place": experiment.place, "shows": experiment.shows, "claims": []}
 
 
 @final

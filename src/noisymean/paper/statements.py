@@ -7,7 +7,7 @@ a sentence of numbers taken from those rows. Nothing here knows the answer befor
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import Enum
 from typing import TypeAlias, final
 
@@ -57,7 +57,8 @@ class PaperStatement:
 
     def compare(self, rows: Iterable[Row]) -> Comparison:
         """The statement beside what these rows show."""
-        return Comparison(self, self.check(Table(rows)))
+        found = self.check(Table(rows))
+        return Comparison(self.where, self.says, self.agrees_if, found.result, found.answer, found.reason)
 
 
 def stated(where: str, says: str, agrees_if: str) -> Callable[[Check], PaperStatement]:
@@ -75,21 +76,13 @@ def in_order(module: Mapping[str, object]) -> tuple[PaperStatement, ...]:
 class Comparison:
     """A statement of the paper and its fate."""
 
-    statement: PaperStatement
-    judgement: Judgement
-
-    @property
-    def answer(self) -> Answer:
-        """Agree, differ or not decided."""
-        return self.judgement.answer
+    where: str
+    says: str
+    agrees_if: str
+    result: str
+    answer: Answer
+    reason: str
 
     def record(self) -> dict[str, str]:
         """As plain values, for JSON and for the page."""
-        return {
-            "where": self.statement.where,
-            "says": self.statement.says,
-            "agrees_if": self.statement.agrees_if,
-            "result": self.judgement.result,
-            "answer": self.answer.value,
-            "reason": self.judgement.reason,
-        }
+        return {**asdict(self), "answer": self.answer.value}

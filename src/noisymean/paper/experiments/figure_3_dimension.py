@@ -45,29 +45,28 @@ def rows(effort: Effort, announce: Announce) -> Iterator[Row]:
             target = Synthetic(mechanism=mechanism, max_grad_norm=0.1, gradient_seed=effort.seed)
             ours = run_audit(target, OPTIMAL, effort, effort.trials(10_000, 5_000))
             truth, claim = ours.reference, ours.claim
-            by_norm = run_audit(target, VOTE_NORM, effort, effort.trials(10_000, 2_000), truth=truth)
-            few = 500 if dimension <= 300 else 200
-            vote = run_audit(target, VOTE_KS, effort, effort.trials(10_000, few), truth=truth)
             assert truth is not None
             assert claim is not None
-            shown = [vote.found.paper.epsilon_lower, by_norm.found.paper.epsilon_lower]
+            few = 500 if dimension <= 300 else 200
+            votes = {
+                "paper_ks": run_audit(target, VOTE_KS, effort, effort.trials(10_000, few), truth=truth),
+                "paper_chi2": run_audit(target, VOTE_NORM, effort, effort.trials(10_000, 2_000), truth=truth),
+            }
+            shown = {name: vote.found.paper.epsilon_lower for name, vote in votes.items()}
             setting: Row = {
                 "mechanism": mechanism.name,
                 "sample_rate": rate,
                 "dataset_size": SIZE,
                 "dimension": dimension,
-                "epsilon_lower_paper_ks": shown[0],
-                "epsilon_lower_paper_chi2": shown[1],
+                **{f"epsilon_lower_{name}": epsilon for name, epsilon in shown.items()},
                 "epsilon_lower_likelihood_ratio": ours.found.epsilon_lower,
                 "epsilon_claimed": claim.epsilon(DELTA),
-                "trials_paper_ks": vote.finished,
-                "trials_paper_chi2": by_norm.finished,
+                **{f"trials_{name}": vote.finished for name, vote in votes.items()},
                 "trials_likelihood_ratio": ours.finished,
             }
             curves = {
                 "claimed": claim(ALPHA),
-                "paper_ks": EpsilonDelta(shown[0], DELTA)(ALPHA),
-                "paper_chi2": EpsilonDelta(shown[1], DELTA)(ALPHA),
+                **{name: EpsilonDelta(epsilon, DELTA)(ALPHA) for name, epsilon in shown.items()},
                 "likelihood_ratio": ours.found.curve(ALPHA),
                 "exact": truth.curve(ALPHA),
             }

@@ -14,14 +14,12 @@ from noisymean.mechanisms import ASGM, EASGM
 from noisymean.one_round import curve
 from noisymean.paper.experiment import Announce, Effort, Experiment
 from noisymean.paper.panels import BETA, Figure, Panel, curve_panels
-from noisymean.paper.rows import Row, Table, Value, curve_rows, levels, number, series
+from noisymean.paper.rows import Row, Table, Value, curve_rows, number, series
 from noisymean.paper.statements import Judgement, agreement, in_order, stated
 from noisymean.report.plots import STYLES
 
 SIZES = (1, 4, 999, 59_999)
 DIMENSIONS = (26_010, 1_485_217)
-# False positive rates at which the curves are drawn.
-POINTS, QUICK_POINTS = 401, 101
 RATES: dict[type[EASGM] | type[ASGM], str] = {EASGM: "0.005", ASGM: "0.7"}
 COLUMNS = ("claimed", "guarantee", "guarantee_tight", "ceiling", "ceiling_clt", "leakage")
 _FULL_SET = 59_999
@@ -32,7 +30,7 @@ _ROUNDING = 1e-9
 
 def rows(effort: Effort, announce: Announce) -> Iterator[Row]:
     """One row for each mechanism, dimension, size and alpha."""
-    alpha = levels(QUICK_POINTS if effort.quick else POINTS)
+    alpha = effort.levels()
     for kind, rate in RATES.items():
         for dimension in DIMENSIONS:
             for size in SIZES:

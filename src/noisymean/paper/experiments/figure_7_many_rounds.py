@@ -21,7 +21,7 @@ from noisymean.numerics.logs import Array
 from noisymean.outward import at_least, at_most
 from noisymean.paper.experiment import Announce, Effort, Experiment
 from noisymean.paper.panels import Figure, Panel, curve_panels
-from noisymean.paper.rows import Row, Table, curve_rows, levels, number
+from noisymean.paper.rows import Row, Table, curve_rows, number
 from noisymean.paper.statements import Judgement, agreement, in_order, stated, undecided
 from noisymean.report.plots import STYLES, Style
 from noisymean.run_curves import run_curves
@@ -29,8 +29,6 @@ from noisymean.run_curves import run_curves
 STEPS, DELTA = 200, 1e-5
 RECORDS, BATCH = 140_199, 701
 DIMENSIONS = (26_010, 1_485_217)
-# False positive rates at which the curves are drawn.
-POINTS, QUICK_POINTS = 401, 101
 ACCOUNTANT = "opacus rdp"
 _DELTAS = np.logspace(-8.0, -0.5, 16)
 # Over many rounds there is one guarantee, and the accountant's curve besides.
@@ -46,7 +44,7 @@ _STYLES = (
 
 def rows(effort: Effort, announce: Announce) -> Iterator[Row]:
     """One row for each dimension and alpha."""
-    alpha = levels(QUICK_POINTS if effort.quick else POINTS)
+    alpha = effort.levels()
     for dimension in DIMENSIONS:
         mechanism = FEASGM(dataset_size=RECORDS, dimension=dimension, sample_rate="0.005", noise_multiplier=10.0)
         numbers, curves = account(mechanism, steps=STEPS, delta=DELTA), run_curves(mechanism, alpha, steps=STEPS)

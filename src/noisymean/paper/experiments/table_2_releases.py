@@ -8,6 +8,7 @@ undecided; if none could be had there is no table.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import groupby
 
 from noisymean.errors import NoisymeanError
@@ -159,23 +160,19 @@ def _between(table: Table, first: str, last: str) -> Table:
     return Table(row for row in table if low <= Release(str(row["release"])).number <= high)
 
 
-def _stated_of(first: str, last: str, where: str, says: str, agrees_if: str) -> Callable[[Check], PaperStatement]:
-    """A statement on the releases from `first` to `last`; undecided if none of them, or not all, could be run."""
+def _stated_of(releases: tuple[str, str], where: str, says: str, agrees_if: str) -> Callable[[Check], PaperStatement]:
+    """A statement on the releases from the first to the last; undecided if none of them, or not all, could be run."""
 
-    def statement(judge: Check) -> PaperStatement:
-        def check(table: Table) -> Judgement:
-            mine = _between(table, first, last)
-            run = mine.where(fault="")
-            if run and len(run) == len(mine):
-                return judge(mine)
-            fault = next((f"{row['release']}: {row['fault']}" for row in mine if row["fault"]), None)
-            return undecided(
-                f"{len(run)} of {len(mine)} releases were run.", fault or f"no release from {first} to {last} was run"
-            )
+    def check(judge: Check, table: Table) -> Judgement:
+        mine = _between(table, *releases)
+        run = mine.where(fault="")
+        if run and len(run) == len(mine):
+            return judge(mine)
+        fault = next((f"{row['release']}: {row['fault']}" for row in mine if row["fault"]), None)
+        missing = f"no release from {releases[0]} to {releases[1]} was run"
+        return undecided(f"{len(run)} of {len(mine)} releases were run.", fault or missing)
 
-        return PaperStatement(where, says, agrees_if, check)
-
-    return statement
+    return lambda judge: PaperStatement(where, says, agrees_if, partial(check, judge))
 
 
 def _span(releases: Sequence[str]) -> str:
@@ -191,10 +188,15 @@ def _seen(mine: Table, column: str = "mechanism") -> str:
     )
 
 
-def _all_are(kind: Kind, *, otherwise: str, remark: Callable[[Table], str] = lambda mine: "") -> Check:
+def _all_are(
+    kind: Kind, *, otherwise: str, remark: Callable[[Table], str] = lambda mine: "", column: str = "mechanism"
+) -> Check:
     """Agree if running shows this mechanism for every release."""
     return lambda mine: agreement(
-        len(mine.where(mechanism=kind.value)) == len(mine), f"{_seen(mine)}.", otherwise=otherwise, remark=remark(mine)
+        len(mine.where(**{column: kind.value})) == len(mine),
+        f"{_seen(mine, column)}.",
+        otherwise=otherwise,
+        remark=remark(mine),
     )
 
 
@@ -205,8 +207,7 @@ def _as_shipped(mine: Table) -> str:
 
 
 @_stated_of(
-    "0.9.0",
-    "0.11.0",
+    ("0.9.0", "0.11.0"),
     "Table 2, 0.9.0 to 0.11.0",
     "Normalised by |B|, and Poisson batches are not supported: their size is bounded.",
     "running shows |B|, and a batch above the declared size is refused",
@@ -222,13 +223,12 @@ def _poisson_is_unsupported(mine: Table) -> Judgement:
 
 
 _first_are_asgm = _stated_of(
-    "0.12.0", "0.13.0", "Table 2, 0.12.0 and 0.13.0", "ASGM: normalised by |B|.", "running shows ASGM"
+    ("0.12.0", "0.13.0"), "Table 2, 0.12.0 and 0.13.0", "ASGM: normalised by |B|.", "running shows ASGM"
 )(_all_are(Kind.ASGM, otherwise="Running shows another denominator."))
 
 
 @_stated_of(
-    "0.12.0",
-    "0.13.0",
+    ("0.12.0", "0.13.0"),
     "Table 2, 0.12.0 and 0.13.0",
     "No built-in Poisson sampling.",
     "no Poisson sampler is in the wheel",
@@ -244,16 +244,14 @@ def _no_poisson_sampler(mine: Table) -> Judgement:
 
 
 _next_are_easgm = _stated_of(
-    "0.14.0",
-    "0.15.0",
+    ("0.14.0", "0.15.0"),
     "Table 2, 0.14.0 and 0.15.0",
     "EASGM: normalised by N q when Poisson sampling is on.",
     "running shows EASGM with the switch on",
 )(_all_are(Kind.EASGM, otherwise="Running shows another denominator.", remark=_as_shipped))
 
 _last_are_feasgm = _stated_of(
-    "1.0.0",
-    "1.5.4",
+    ("1.0.0", "1.5.4"),
     "Table 2, 1.0.0 to 1.5.4",
     "FEASGM: normalised by floor(N q), at a rate q that is given.",
     "running shows a floor at a rate that does not move with N",
@@ -269,7 +267,7 @@ _last_are_feasgm = _stated_of(
 
 
 @_stated_of(
-    "0.14.0", "1.5.4", "Table 2, 0.14.0 to 1.5.4", "Poisson sampling is built in.", "the wheel has a switch for it"
+    ("0.14.0", "1.5.4"), "Table 2, 0.14.0 to 1.5.4", "Poisson sampling is built in.", "the wheel has a switch for it"
 )
 def _poisson_has_a_switch(mine: Table) -> Judgement:
     without = mine.where(poisson_switch="")
@@ -280,27 +278,28 @@ def _poisson_has_a_switch(mine: Table) -> Judgement:
     )
 
 
-@_stated_of(
-    "1.5.4",
-    "1.5.4",
+_sum_is_sgm = _stated_of(
+    ("1.5.4", "1.5.4"),
     "Table 2 (caption), 1.5.4",
     "With loss_reduction=sum nothing is normalised: SGM.",
     "running shows SGM",
-)
-def _sum_is_sgm(mine: Table) -> Judgement:
-    return agreement(
-        len(mine.where(mechanism_sum=Kind.SGM.value)) == len(mine),
-        f"{_seen(mine, 'mechanism_sum')}.",
+)(
+    _all_are(
+        Kind.SGM,
         otherwise="It is not the noisy sum.",
-        remark="Through a data loader the rate still follows N: where the batch size divides N it is SGM at two different rates."
-        if mine.where(rate_moves_with_size=_YES)
-        else "",
+        remark=lambda mine: (
+            "Through a data loader the rate still follows N: where the batch size divides N it is SGM at two"
+            " different rates."
+            if mine.where(rate_moves_with_size=_YES)
+            else ""
+        ),
+        column="mechanism_sum",
     )
+)
 
 
 @_stated_of(
-    "0.13.0",
-    "1.5.4",
+    ("0.13.0", "1.5.4"),
     "Section 1",
     "0.13.0 is ASGM, 0.14.0 to 1.4 are EASGM, 1.5 is FEASGM.",
     "running shows these",
@@ -319,8 +318,7 @@ def _as_in_the_introduction(mine: Table) -> Judgement:
 
 
 @_stated_of(
-    "0.9.0",
-    "1.5.4",
+    ("0.9.0", "1.5.4"),
     "Section 5.5",
     "Poisson sampling is supported since 0.13.0, with explicit handling since 0.15.0.",
     "0.13.0 is the first release with a Poisson sampler and 0.15.0 the first with a switch",

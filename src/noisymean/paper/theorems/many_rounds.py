@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from noisymean.many_rounds import ceiling_clt_rounds, ceiling_rounds, pair_round
 from noisymean.mechanisms import ASGM, EASGM, FEASGM
 from noisymean.numerics.logs import Array
 from noisymean.paper.theorems.one_round import Averaged, made, words
-from noisymean.paper.theorems.theorem import ALPHA, LESS, Evaluate, Evaluation, along, theorem
+from noisymean.paper.theorems.theorem import ALPHA, LESS, Evaluation, along, theorem
 from noisymean.tradeoff import Side
 
 STEPS = 200
@@ -62,17 +63,13 @@ def transparent_below_ceiling(generator: np.random.Generator) -> Iterator[Evalua
         yield from along(f"{words(mechanism)}, {steps} rounds", shown, _one_minus_delta(bound, Side.BELOW), _EPSILONS)
 
 
-def _estimate_above_ceiling(kind: type[EASGM] | type[FEASGM]) -> Evaluate:
+def _estimate_above_ceiling(kind: type[EASGM] | type[FEASGM], generator: np.random.Generator) -> Iterator[Evaluation]:
     """The composed ceiling, against its estimate."""
-
-    def evaluate(generator: np.random.Generator) -> Iterator[Evaluation]:
-        for size, dimension in ((999, 26_010), (140_199, 26_010), (140_199, 1_485_217)):
-            mechanism = made(kind, size, dimension, "0.005")
-            exact, estimate = ceiling_rounds(mechanism, STEPS), ceiling_clt_rounds(mechanism, STEPS)
-            if exact is not None and estimate is not None:
-                yield from along(f"{words(mechanism)}, {STEPS} rounds", exact.tradeoff()(ALPHA), estimate(ALPHA))
-
-    return evaluate
+    for size, dimension in ((999, 26_010), (140_199, 26_010), (140_199, 1_485_217)):
+        mechanism = made(kind, size, dimension, "0.005")
+        exact, estimate = ceiling_rounds(mechanism, STEPS), ceiling_clt_rounds(mechanism, STEPS)
+        if exact is not None and estimate is not None:
+            yield from along(f"{words(mechanism)}, {STEPS} rounds", exact.tradeoff()(ALPHA), estimate(ALPHA))
 
 
 feasgm_estimate = theorem(
@@ -80,10 +77,10 @@ feasgm_estimate = theorem(
     "Appendix A.2, Theorem upperbound_estimate_T_round",
     "The estimate over T (n - 1) copies bounds FEASGM's composed bound from above.",
     LESS,
-)(_estimate_above_ceiling(FEASGM))
+)(partial(_estimate_above_ceiling, FEASGM))
 easgm_estimate = theorem(
     "estimate, T rounds (EASGM)",
     "Appendix B, Corollary EASGM_upperbound_estimate_T_round",
     "The same for EASGM.",
     LESS,
-)(_estimate_above_ceiling(EASGM))
+)(partial(_estimate_above_ceiling, EASGM))

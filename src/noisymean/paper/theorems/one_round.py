@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
+from functools import partial
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from scipy.special import ndtr, ndtri
 
+from noisymean.central_limit import CentralLimit
 from noisymean.laws.gaussian import gaussian_pair
 from noisymean.mechanisms import ASGM, EASGM, FEASGM
 from noisymean.numerics.logs import Array
 from noisymean.one_round import ceiling, ceiling_clt, claimed, guarantee, guarantee_tight, leakage, per_pair
-from noisymean.paper.theorems.theorem import ALPHA, EQUAL, LESS, Evaluate, Evaluation, along, theorem
+from noisymean.paper.theorems.theorem import ALPHA, EQUAL, LESS, Evaluation, along, theorem
 
 MANY = 10**12
 Averaged = EASGM | ASGM | FEASGM
@@ -67,14 +70,10 @@ def random_gradients(mechanism: Averaged, generator: np.random.Generator) -> Arr
 # --- Sections 3.2 to 3.4: guarantees and their ceilings ---------------------------------------------------------------
 
 
-def _holds_on_explicit_pairs(kind: Kind) -> Evaluate:
+def _holds_on_explicit_pairs(kind: Kind, generator: np.random.Generator) -> Iterator[Evaluation]:
     """The guarantee, against what is achieved on explicit datasets."""
-
-    def evaluate(generator: np.random.Generator) -> Iterator[Evaluation]:
-        for mechanism in moving(kind):
-            yield from along(words(mechanism), guarantee(mechanism).lower(ALPHA), leakage(mechanism).upper(ALPHA))
-
-    return evaluate
+    for mechanism in moving(kind):
+        yield from along(words(mechanism), guarantee(mechanism).lower(ALPHA), leakage(mechanism).upper(ALPHA))
 
 
 easgm_guarantee = theorem(
@@ -83,25 +82,21 @@ easgm_guarantee = theorem(
     "A guarantee of EASGM for every pair of datasets.",
     LESS,
     remark=_SIDES,
-)(_holds_on_explicit_pairs(EASGM))
+)(partial(_holds_on_explicit_pairs, EASGM))
 asgm_guarantee = theorem(
     "ASGM_HIGH",
     "Section 3.3, Theorem ASGM_HIGH",
     "A guarantee of ASGM for every pair of datasets.",
     LESS,
     remark=_SIDES,
-)(_holds_on_explicit_pairs(ASGM))
+)(partial(_holds_on_explicit_pairs, ASGM))
 
 
-def _below_the_ceiling(kind: Kind) -> Evaluate:
+def _below_the_ceiling(kind: Kind, generator: np.random.Generator) -> Iterator[Evaluation]:
     """The guarantee for random gradients, against the ceiling."""
-
-    def evaluate(generator: np.random.Generator) -> Iterator[Evaluation]:
-        for mechanism in moving(kind):
-            given = per_pair(mechanism, random_gradients(mechanism, generator))
-            yield from along(f"{words(mechanism)}, random gradients", given(ALPHA), ceiling_at_alpha(mechanism))
-
-    return evaluate
+    for mechanism in moving(kind):
+        given = per_pair(mechanism, random_gradients(mechanism, generator))
+        yield from along(f"{words(mechanism)}, random gradients", given(ALPHA), ceiling_at_alpha(mechanism))
 
 
 easgm_ceiling = theorem(
@@ -109,7 +104,7 @@ easgm_ceiling = theorem(
     "Section 3.4.1, Theorem upperbound_EASGM",
     "The per-pair guarantee of EASGM is at most the curve of the noise's scale in n - 1 dimensions.",
     LESS,
-)(_below_the_ceiling(EASGM))
+)(partial(_below_the_ceiling, EASGM))
 
 
 @theorem(
@@ -154,7 +149,7 @@ asgm_ceiling = theorem(
     "Section 3.4.2, Theorem upperbound_ASGM",
     "The per-pair guarantee of ASGM is at most that curve mixed with the identity.",
     LESS,
-)(_below_the_ceiling(ASGM))
+)(partial(_below_the_ceiling, ASGM))
 
 
 @theorem(
@@ -209,11 +204,14 @@ def asgm_has_no_better(generator: np.random.Generator) -> Iterator[Evaluation]:
 # --- Section 3.5: the estimate by a central limit theorem -------------------------------------------------------------
 
 
-def _settings_of_the_estimate() -> Iterator[Averaged]:
+def _estimates() -> Iterator[tuple[Averaged, CentralLimit]]:
     for kind, rate in ((EASGM, "0.005"), (ASGM, "0.7")):
         for size in (1, 4, 999, 59_999):
             for dimension in (1000, 26_010, 1_485_217):
-                yield made(kind, size, dimension, rate)
+                mechanism = made(kind, size, dimension, rate)
+                estimate = ceiling_clt(mechanism)
+                assert estimate is not None
+                yield mechanism, estimate
 
 
 @theorem(
@@ -225,9 +223,7 @@ def _settings_of_the_estimate() -> Iterator[Averaged]:
 )
 def range_of_the_estimate(generator: np.random.Generator) -> Iterator[Evaluation]:
     """gamma, against one half; at the dimension."""
-    for mechanism in _settings_of_the_estimate():
-        estimate = ceiling_clt(mechanism)
-        assert estimate is not None
+    for mechanism, estimate in _estimates():
         yield Evaluation(words(mechanism), float(mechanism.dimension), estimate.gamma, 0.5)
 
 
@@ -239,33 +235,25 @@ def range_of_the_estimate(generator: np.random.Generator) -> Iterator[Evaluation
 )
 def estimate_above_ceiling(generator: np.random.Generator) -> Iterator[Evaluation]:
     """The ceiling, against its estimate where that is defined."""
-    for mechanism in _settings_of_the_estimate():
-        estimate = ceiling_clt(mechanism)
-        assert estimate is not None
+    for mechanism, estimate in _estimates():
         yield from along(words(mechanism), ceiling_at_alpha(mechanism), estimate(ALPHA))
 
 
 # --- Section 3.6: what the ceilings depend on -------------------------------------------------------------------------
 
 
-def _one_against_the_next(
-    setting: str, rising: list[str], mechanism: Callable[[str], Averaged]
-) -> Iterator[Evaluation]:
+def _one_against_the_next(setting: str, rising: Mapping[Any, Averaged]) -> Iterator[Evaluation]:
     """The ceiling at one value of what is varied against that at the next, which is said to be higher."""
-    for low, high in pairwise(rising):
-        bounds = (ceiling_at_alpha(mechanism(value)) for value in (low, high))
-        yield from along(f"{setting} {low} against {high}", *bounds)
+    for (low, first), (high, second) in pairwise(rising.items()):
+        yield from along(f"{setting} {low} against {high}", ceiling_at_alpha(first), ceiling_at_alpha(second))
 
 
 @theorem("number_of_data", "Section 3.6, Lemma number_of_data", "The bound of EASGM falls as N falls.", LESS)
 def falls_with_fewer_records(generator: np.random.Generator) -> Iterator[Evaluation]:
     """The ceiling of EASGM at fewer records, against more."""
     for n in (2, 100, 26_010):
-        yield from _one_against_the_next(
-            f"n = {n:,}, N =",
-            ["1", "4", "30", "999", "59999"],
-            lambda size, n=n: made(EASGM, int(size), n, "0.3"),  # type: ignore[misc]
-        )
+        by_size = {size: made(EASGM, size, n, "0.3") for size in (1, 4, 30, 999, 59_999)}
+        yield from _one_against_the_next(f"n = {n:,}, N =", by_size)
 
 
 @theorem("dimension", "Section 3.6, Lemma dimension", "The bounds of EASGM and ASGM fall as n grows.", LESS)
@@ -273,22 +261,16 @@ def falls_with_dimension(generator: np.random.Generator) -> Iterator[Evaluation]
     """The ceiling in more dimensions, against fewer."""
     for kind in (EASGM, ASGM):
         for size in (1, 4, 999):
-            yield from _one_against_the_next(
-                f"{kind.name.upper()} N = {size}, n =",
-                ["1485217", "26010", "100", "10", "2"],
-                lambda n, kind=kind, size=size: made(kind, size, int(n), "0.3"),  # type: ignore[misc]
-            )
+            by_dimension = {n: made(kind, size, n, "0.3") for n in (1_485_217, 26_010, 100, 10, 2)}
+            yield from _one_against_the_next(f"{kind.name.upper()} N = {size}, n =", by_dimension)
 
 
 @theorem("sample_ratio", "Section 3.6, Lemma sample_ratio", "The bound of ASGM falls as q grows.", LESS)
 def falls_with_rate(generator: np.random.Generator) -> Iterator[Evaluation]:
     """The ceiling of ASGM at a higher rate, against a lower one."""
     for size, n in ((1, 100), (4, 100), (999, 26_010)):
-        yield from _one_against_the_next(
-            f"N = {size}, n = {n:,}, q =",
-            ["1", "0.9", "0.5", "0.1", "0.005"],
-            lambda rate, size=size, n=n: made(ASGM, size, n, rate),  # type: ignore[misc]
-        )
+        by_rate = {rate: made(ASGM, size, n, rate) for rate in ("1", "0.9", "0.5", "0.1", "0.005")}
+        yield from _one_against_the_next(f"N = {size}, n = {n:,}, q =", by_rate)
 
 
 @theorem("rate of EASGM", "Section 5.1", "The bound of EASGM does not depend on q.", EQUAL)
@@ -333,10 +315,10 @@ feasgm_guarantee = theorem(
     "Appendix A.1, Theorem guarantee_of_FEASGM",
     "Where it moves, the guarantee of EASGM with K for N holds for every pair.",
     LESS,
-)(_holds_on_explicit_pairs(FEASGM))
+)(partial(_holds_on_explicit_pairs, FEASGM))
 feasgm_ceiling = theorem(
     "upperbound_FEASGM",
     "Appendix A.1, Theorem upperbound_FEASGM",
     "The per-pair guarantee of FEASGM is at most the curve of the scale K/(K+1) in n - 1 dimensions.",
     LESS,
-)(_below_the_ceiling(FEASGM))
+)(partial(_below_the_ceiling, FEASGM))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum
-from typing import TypeAlias, final
+from typing import Any, TypeAlias, final
 
 import numpy as np
 
@@ -104,18 +104,9 @@ class Theorem:
         return f"the closest two are {-worst:.1e} apart" if worst < -1e-9 else "the closest two are equal"
 
 
-def theorem(
-    name: str,
-    where: str,
-    says: str,
-    relation: Relation,
-    *,
-    tolerance: float = ROUNDING,
-    otherwise: str = "",
-    remark: str = "",
-) -> Callable[[Evaluate], Theorem]:
+def theorem(name: str, where: str, says: str, relation: Relation, **more: Any) -> Callable[[Evaluate], Theorem]:
     """Make a theorem of its evaluation; a decorator, so that the words and the two sides stand together."""
-    return lambda evaluate: Theorem(name, where, says, relation, evaluate, tolerance, otherwise, remark)
+    return lambda evaluate: Theorem(name, where, says, relation, evaluate, **more)
 
 
 def off(row: Row) -> float:
