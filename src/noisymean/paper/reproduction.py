@@ -9,7 +9,8 @@ from __future__ import annotations
 import csv
 import shlex
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
@@ -130,10 +131,11 @@ class Reproduction:
             rows = before
         else:
             rows = SavedRows(Table(experiment.rows(self.effort, announce)), perf_counter() - start)
-            if experiment.complete(rows.table):
+        with _writing(self.folder):
+            if before is None and experiment.complete(rows.table):
                 save_rows(saved, key, rows)
-        _write_csv(rows.table, data)
-        _write_picture(experiment, rows.table, picture)
+            _write_csv(rows.table, data)
+            plots.save(experiment.picture(rows.table), picture)
         return Reproduced(experiment, rows, before is not None, data, picture)
 
     def command(self, name: str) -> str:
@@ -150,7 +152,7 @@ class Reproduction:
             command=self.command(ALL),
             quick=self.effort.quick,
         )
-        with written_whole(self.page) as stream:
+        with _writing(self.folder), written_whole(self.page) as stream:
             stream.write(text)
 
     def _section(self, experiment: Experiment, result: Reproduced | Failed | None) -> pages.Section:
@@ -166,8 +168,10 @@ def _write_csv(table: Table, path: Path) -> None:
         writer.writerows(table)
 
 
-def _write_picture(experiment: Experiment, table: Table, path: Path) -> None:
+@contextmanager
+def _writing(folder: Path) -> Iterator[None]:
+    """A file that cannot be written is a wrong --out."""
     try:
-        plots.save(experiment.picture(table), path)
+        yield
     except OSError as fault:
-        raise InvalidInput("out", str(path), "a file that can be written", fault.strerror or str(fault)) from None
+        raise InvalidInput("out", str(folder), "a folder that can be written", fault.strerror or str(fault)) from None

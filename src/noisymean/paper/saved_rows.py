@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import IO, Any, TypeAlias, final
 
 from noisymean import __version__
-from noisymean.errors import InvalidInput
 from noisymean.paper.experiment import Effort
 from noisymean.paper.rows import Table, Value
 
@@ -81,18 +80,16 @@ def save_rows(path: Path, key: Key, rows: SavedRows) -> None:
 
 @contextmanager
 def written_whole(path: Path) -> Iterator[IO[str]]:
-    """A text file that appears under its name when it is finished, or not at all; where it cannot be written, `out` is wrong."""
+    """A text file that appears under its name when it is finished, or not at all."""
     unfinished = path.with_name(f".{secrets.token_hex(8)}.unfinished")
     try:
         # an unpaired surrogate, which a fault of somebody else's may hold, has no UTF-8
         with unfinished.open("x", encoding="utf-8", errors="replace", newline="") as stream:
             yield stream
         os.replace(unfinished, path)
-    except BaseException as fault:
+    except BaseException:
         with suppress(OSError):
             unfinished.unlink()
-        if isinstance(fault, OSError):
-            raise InvalidInput("out", str(path), "a file that can be written", fault.strerror or str(fault)) from None
         raise
 
 

@@ -6,29 +6,16 @@ one: such a module, and a line here.
 
 from __future__ import annotations
 
-from noisymean.paper import theorems
 from noisymean.paper.experiment import Experiment
-from noisymean.paper.experiments import (
-    figure_2_delta,
-    figure_3_dimension,
-    figure_4_methods,
-    figure_5_one_round,
-    figure_6_floor,
-    figure_7_many_rounds,
-    table_2_releases,
-)
+from noisymean.paper.experiments.figure_2_delta import EXPERIMENT as FIGURE_2
+from noisymean.paper.experiments.figure_3_dimension import EXPERIMENT as FIGURE_3
+from noisymean.paper.experiments.figure_4_methods import EXPERIMENT as FIGURE_4
+from noisymean.paper.experiments.figure_5_one_round import EXPERIMENT as FIGURE_5
+from noisymean.paper.experiments.figure_6_floor import EXPERIMENT as FIGURE_6
+from noisymean.paper.experiments.figure_7_many_rounds import EXPERIMENT as FIGURE_7
+from noisymean.paper.experiments.table_2_releases import EXPERIMENT as TABLE_2
+from noisymean.paper.theorems import EXPERIMENT as THEOREMS
 
 # By the names that `noisymean reproduce` takes, in the order of `reproduce all`.
-EXPERIMENTS: dict[str, Experiment] = {
-    module.EXPERIMENT.name: module.EXPERIMENT
-    for module in (
-        figure_2_delta,
-        figure_3_dimension,
-        figure_4_methods,
-        figure_5_one_round,
-        figure_6_floor,
-        figure_7_many_rounds,
-        table_2_releases,
-        theorems,
-    )
-}
+_ALL = (FIGURE_2, FIGURE_3, FIGURE_4, FIGURE_5, FIGURE_6, FIGURE_7, TABLE_2, THEOREMS)
+EXPERIMENTS: dict[str, Experiment] = {experiment.name: experiment for experiment in _ALL}

@@ -82,7 +82,7 @@ def picture(table: Table) -> Figure:
                 title = f"{str(kind).upper()}: {contender.words}, {int(mine[0]['trials']):,} trials"
                 axes.set_title(title, loc="left")
             line[0].set_ylabel("δ(0)")
-        for axes, above, place in zip(grid[-1], grid[0], ("lower left", "upper right"), strict=True):
+        for axes, above, place in zip(grid[-1], grid[0], ("lower left", "upper right"), strict=False):
             axes.set(xlabel="records N", xticks=sorted(table.by("dataset_size")))
             axes.legend(*above.get_legend_handles_labels(), title="sample rate q", ncols=3, frameon=False, loc=place)
     return figure

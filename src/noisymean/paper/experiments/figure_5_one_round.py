@@ -10,6 +10,8 @@ import math
 from collections.abc import Iterator
 from itertools import pairwise
 
+import numpy as np
+
 from noisymean.mechanisms import ASGM, EASGM
 from noisymean.one_round import curve
 from noisymean.paper.experiment import Announce, Effort, Experiment
@@ -232,13 +234,8 @@ def _estimate_is_a_bound(table: Table) -> Judgement:
 
 def _level_of_one_half(curve: Table, column: str) -> float:
     """The alpha at which a falling curve passes one half; where it begins, if it begins lower."""
-    drawn = zip(curve.numbers("alpha"), curve.numbers(column), strict=True)
-    points = [(alpha, value) for alpha, value in drawn if not math.isnan(value)]
-    first = next((i for i, (_, value) in enumerate(points) if value <= 0.5), len(points) - 1)
-    if first == 0:
-        return points[0][0]
-    (left, high), (right, low) = points[first - 1], points[first]
-    return left + (right - left) * (high - 0.5) / (high - low)
+    drawn = Table(row for row in reversed(curve) if not math.isnan(number(row, column)))
+    return float(np.interp(0.5, drawn.numbers(column), drawn.numbers("alpha")))
 
 
 @stated(
