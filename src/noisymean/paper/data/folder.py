@@ -71,6 +71,19 @@ def is_cached(dataset: Dataset) -> bool:
     return stored(dataset).is_dir()
 
 
+def where_to_read(dataset: Dataset, folder: Path | None) -> str | None:
+    """The place that the set can be read from: `cache`, the folder if it is there, or none."""
+    if is_cached(dataset):
+        return "cache"
+    if folder is None:
+        return None
+    try:
+        load(dataset.name, train=False, data_dir=folder)
+    except InvalidInput:
+        return None
+    return str(folder)
+
+
 def load(name: str, *, train: bool = True, data_dir: Path | None = None) -> Images:
     """The images of a set, from `data_dir` if given, else from the cache; no network."""
     dataset = named(name)

@@ -135,18 +135,7 @@ def _arrived(folder: Path) -> int:
 
 def _sha256(path: Path) -> str:
     with path.open("rb") as file:
-        return (
-            hashlib.file_digest(file, "sha256").hexdigest()
-            if hasattr(hashlib, "file_digest")
-            else _by_blocks(file.read)
-        )
-
-
-def _by_blocks(read: Callable[[int], bytes]) -> str:
-    digest = hashlib.sha256()
-    while block := read(1 << 20):
-        digest.update(block)
-    return digest.hexdigest()
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _unpack(dataset: Dataset, archive: Path, scratch: Path) -> Path:

@@ -1,4 +1,4 @@
-"""Rows of finished experiments, kept beside their data: the same run again takes them from there.
+"""Rows of finished experiments, saved beside their data: the same run again takes them from there.
 
 The same run is: the same experiment, effort, seed and images, with the same code of ours and the same versions of the packages
 that numbers depend on. Anything else is computed anew, trials of audits that are in the store excepted: those are keyed by their
@@ -23,7 +23,7 @@ from typing import IO, Any, TypeAlias, final
 
 from noisymean import __version__
 from noisymean.paper.experiment import Effort
-from noisymean.paper.statement import Row, Rows, Value
+from noisymean.paper.rows import Table, Value
 
 Key: TypeAlias = Mapping[str, Any]
 _PACKAGES = ("numpy", "scipy", "torch", "opacus", "dp-accounting")
@@ -31,15 +31,15 @@ _PACKAGES = ("numpy", "scipy", "torch", "opacus", "dp-accounting")
 
 @final
 @dataclass(frozen=True)
-class Kept:
-    """Rows, and how long they took when they were computed."""
+class SavedRows:
+    """Rows, and how many seconds it took to compute them."""
 
-    rows: list[Row]
+    table: Table
     seconds: float
 
 
-def key_of(name: str, effort: Effort) -> Key:
-    """Everything that the rows depend on."""
+def run_key(name: str, effort: Effort) -> Key:
+    """Everything that the rows of an experiment depend on."""
     return {
         "experiment": name,
         "quick": effort.quick,
@@ -52,40 +52,39 @@ def key_of(name: str, effort: Effort) -> Key:
     }
 
 
-def kept(path: Path, key: Key) -> Kept | None:
-    """What is there of this run; a file of another run, or a damaged one, counts as none."""
+def load_rows(path: Path, key: Key) -> SavedRows | None:
+    """The rows of this run; a file of another run, or a damaged one, counts as none."""
     try:
         plain = json.loads(path.read_text(encoding="utf-8"))
         if plain["key"] != key:
             return None
-        rows: list[Row] = [
-            {name: _back(value) for name, value in zip(plain["columns"], values, strict=True)}
-            for values in plain["rows"]
-        ]
-        return Kept(rows, float(plain["seconds"])) if rows else None
+        columns = plain["columns"]
+        table = Table(dict(zip(columns, map(_from_plain, values), strict=True)) for values in plain["rows"])
+        return SavedRows(table, float(plain["seconds"])) if table else None
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
 
-def keep(path: Path, key: Key, rows: Rows, seconds: float) -> None:
-    """All of it, or no file."""
-    columns = list(rows[0])
+def save_rows(path: Path, key: Key, rows: SavedRows) -> None:
+    """All rows, or no file."""
+    columns = list(rows.table[0])
     plain = {
         "key": key,
-        "seconds": seconds,
+        "seconds": rows.seconds,
         "columns": columns,
-        "rows": [[_plain(row[name]) for name in columns] for row in rows],
+        "rows": [[_to_plain(row[name]) for name in columns] for row in rows.table],
     }
-    with whole(path) as stream:
+    with written_whole(path) as stream:
         json.dump(plain, stream, allow_nan=False)
 
 
 @contextmanager
-def whole(path: Path) -> Iterator[IO[str]]:
+def written_whole(path: Path) -> Iterator[IO[str]]:
     """A text file that appears under its name when it is finished, or not at all."""
     unfinished = path.with_name(f".{secrets.token_hex(8)}.unfinished")
     try:
-        with unfinished.open("x", encoding="utf-8", newline="") as stream:
+        # an unpaired surrogate, which a fault of somebody else's may hold, has no UTF-8
+        with unfinished.open("x", encoding="utf-8", errors="replace", newline="") as stream:
             yield stream
         os.replace(unfinished, path)
     except BaseException:
@@ -95,18 +94,18 @@ def whole(path: Path) -> Iterator[IO[str]]:
 
 
 # JSON has no NaN and no infinity.
-_ODD = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+_NOT_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 
-def _plain(value: Value) -> object:
+def _to_plain(value: Value) -> object:
     if isinstance(value, float) and not math.isfinite(value):
         return {"float": "NaN" if math.isnan(value) else "Infinity" if value > 0.0 else "-Infinity"}
     return value
 
 
-def _back(value: Any) -> Value:
+def _from_plain(value: Any) -> Value:
     if isinstance(value, dict):
-        return _ODD[value["float"]]
+        return _NOT_FINITE[value["float"]]
     if isinstance(value, str | int | float):
         return value
     raise TypeError(value)
