@@ -27,9 +27,9 @@ import numpy as np
 from scipy.special import ndtr
 from scipy.stats import binom
 
-from noisymean.audit.audit import Audit
 from noisymean.audit.distinguishers.base import RATES
 from noisymean.audit.intervals import Levels, advantage_limit, upper_limit
+from noisymean.audit.result import Audit
 from noisymean.audit.trials import MOST_TRIALS
 from noisymean.errors import Undefined
 from noisymean.laws.closed import EpsilonDelta, Gaussian

@@ -15,7 +15,7 @@ from typing import final
 
 import numpy as np
 
-from noisymean.mechanisms import ASGM, EASGM, Mechanism
+from noisymean.mechanisms import ASGM, EASGM, DatasetDenominator, Mechanism
 from noisymean.outward import at_least
 from noisymean.paper.experiment import OPTIMAL, Effort, Experiment, Tell, audited, curve_rows
 from noisymean.paper.methods import ASGM_RATE, METHODS, dpsur_method, opacus_method
@@ -33,9 +33,8 @@ from noisymean.paper.statement import (
     undecided,
     where,
 )
-from noisymean.targets.divided import divided
 from noisymean.targets.opacus_releases.setup import Reduction
-from noisymean.targets.protocol import Neighbour, Target
+from noisymean.targets.protocol import Target
 
 DATASETS = ("mnist", "fashion-mnist", "cifar10")
 FLOORING_RELEASE, FLOORING_SIZE = "1.0.0", 3
@@ -134,8 +133,10 @@ def _audit(case: Case, effort: Effort) -> list[Row]:
 
 def _denominators(mechanism: Mechanism) -> str:
     """On D and on D'."""
-    (_, before), (_, after) = (divided(mechanism)[one] for one in (Neighbour.SMALLER, Neighbour.LARGER))
-    return "|B|" if before is None or after is None else f"{before:g} to {after:g}"
+    if not isinstance(mechanism, DatasetDenominator):
+        return mechanism.denominator
+    before, after = map(float, mechanism.neighbours.denominators)
+    return f"{before:g} to {after:g}"
 
 
 def _cases(found: Rows) -> list[list[Row]]:

@@ -14,7 +14,7 @@ import zipfile
 from pathlib import Path, PurePosixPath
 
 from noisymean.errors import InvalidInput, NoisymeanError
-from noisymean.paper.data.folder import cache_folder
+from noisymean.folder import cache_folder
 from noisymean.targets.opacus_releases.install import installed, installed_version
 from noisymean.targets.opacus_releases.releases import Release
 

@@ -14,7 +14,7 @@ from typing import Any, final
 import torch
 from torch import Tensor, nn
 
-from noisymean.paper.models.tasks import Pass, Record, Task
+from noisymean.targets.opacus_releases.sources import Pass, Record
 
 # numbers kept ready of batches that come again
 _KEPT = 1 << 28
@@ -184,17 +184,3 @@ def _flat(parameter: nn.Parameter) -> Tensor:
     """`grad_sample`, which some releases keep as a list of batches."""
     gradients = parameter.grad_sample  # type: ignore[attr-defined]
     return torch.cat(gradients) if isinstance(gradients, list) else gradients
-
-
-@final
-class Given:
-    """The task whose gradients are the records themselves: a linear model, its answer as the loss."""
-
-    def passes(self, records: Record) -> Iterator[Pass]:
-        """One; the gradient of <w, x> is x."""
-        yield Pass((records[0],), lambda answer: answer.flatten())
-
-
-def passes_of(task: Task | Given) -> Callable[[Record], Iterator[Pass]]:
-    """The passes of either kind of task."""
-    return task.passes

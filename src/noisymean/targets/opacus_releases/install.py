@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from noisymean.errors import MissingDependency, NoisymeanError
-from noisymean.paper.data.folder import cache_folder
+from noisymean.folder import cache_folder
 from noisymean.targets.opacus_releases.releases import Release
 
 
