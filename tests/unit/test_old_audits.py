@@ -22,7 +22,9 @@ OLD = json.loads((GOLDEN / "audits_0_1.json").read_text())
 
 def named(one: dict) -> str:
     target = one["configuration"]["target"]
-    return f"{target['mechanism']['name']}-{target['gradients']}-{one['configuration']['distinguisher']['distinguisher']}"
+    return (
+        f"{target['mechanism']['name']}-{target['gradients']}-{one['configuration']['distinguisher']['distinguisher']}"
+    )
 
 
 @pytest.mark.parametrize("one", OLD["blocks"], ids=named)

@@ -63,6 +63,8 @@ def target_of(thing: Any, *, gradient_seed: int = 0, **settings: Any) -> Target:
         return _of_file(text, settings, gradient_seed)
     if first_word(text) == "opacus":
         return _of_opacus(text, settings)
+    # a name that nobody has is complained about before what it would need
+    runnable_named(text, _NOTHING)
     return _on_pair(text, settings, gradient_seed)
 
 

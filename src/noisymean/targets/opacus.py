@@ -362,14 +362,17 @@ class OpacusTarget:
         """A worker of this process, started when it is first needed."""
         held: Session | None = self.__dict__.get("_held")
         if held is None or not held.usable:
-            setup = Setup(
-                release=self.library,
-                dataset_size=self.dataset_size,
-                source=self.records.source(),
-                sampling=self.sampling,
-                noise_multiplier=self.noise_multiplier,
-                max_grad_norm=self.max_grad_norm,
-            )
-            held = Session(setup, self.records.arrays(self.dataset_size + 1))
+            held = Session(self.setup(), self.records.arrays(self.dataset_size + 1))
             self.__dict__["_held"] = held
         return held
+
+    def setup(self) -> Setup:
+        """What its worker is asked to run."""
+        return Setup(
+            release=self.library,
+            dataset_size=self.dataset_size,
+            source=self.records.source(),
+            sampling=self.sampling,
+            noise_multiplier=self.noise_multiplier,
+            max_grad_norm=self.max_grad_norm,
+        )
