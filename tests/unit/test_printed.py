@@ -441,7 +441,7 @@ PLACES = {
     "explore/settings.py": "test_explore.py runs what its page shows",
     "integrations/opacus/accountant.py": "names the command only",
     "integrations/pytest_plugin.py": "test_integration_pytest.py runs what a failure shows",
-    "probe/entry.py": "test_the_commands_in_complaints",
+    "targets/registry.py": "test_the_commands_in_complaints",
     "probe/packages.py": "test_the_commands_in_complaints",
     "report/page/node.py": "names the commands only",
     "report/page/printed.py": "above",

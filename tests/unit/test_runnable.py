@@ -206,7 +206,7 @@ def test_a_changed_file_is_not_gone_on_with(tmp_path: Path) -> None:
 
 
 def test_a_test_of_the_users_runs_it(file: Path) -> None:
-    with pytest.raises(NotPrivate, match="mine.py:release") as fault:
+    with pytest.raises(NotPrivate, match=r"mine\.py:release") as fault:
         assert_private(f"{file}:release", mechanism="easgm", **NUMBERS)
     again = next(line for line in str(fault.value).splitlines() if "again by" in line)
     for words in ("noisymean audit", "--dataset-size 4", "--mechanism easgm", "--sample-rate 1/20", "--seed 1"):

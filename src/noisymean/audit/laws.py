@@ -172,7 +172,7 @@ class KnownPair:
 
     @property
     def _count(self) -> int:
-        """|D|."""
+        """The number of records of D, the smaller dataset."""
         return self.known.mechanism.dataset_size or 0
 
     def _rate(self, neighbour: Neighbour) -> float:

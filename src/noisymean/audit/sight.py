@@ -61,7 +61,7 @@ class Broken:
                 return cls(1.0)
 
     def curve(self, shift: float) -> TradeOff:
-        """At this shift."""
+        """The trade-off function of the mechanism at this shift over its noise."""
         return Gaussian(shift) if self.rate == 1.0 else Subsampled(Gaussian(shift), self.rate)
 
     def main_point(self, shift: float) -> tuple[float, float]:

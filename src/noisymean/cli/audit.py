@@ -35,6 +35,7 @@ def _option(name: str, metavar: str, text: str) -> typer.models.OptionInfo:
 
 
 def command(
+    context: typer.Context,
     target: Annotated[str, typer.Argument(metavar="TARGET", help=f"What is audited: {', '.join(NAMES_OF_TARGETS)}.")],
     mechanism: Annotated[
         _Text, _option("--mechanism", "NAME", "As in 'noisymean curve'; of FILE.py:NAME, if known.")
@@ -107,25 +108,7 @@ def command(
     workers = _workers(jobs, dask)
 
     def built(number: int) -> tuple[Target, Distinguisher, Typed]:
-        typed = Typed(
-            mechanism=mechanism,
-            dataset_size=dataset_size,
-            dimension=dimension,
-            sample_rate=sample_rate,
-            batch_size=batch_size,
-            noise_multiplier=noise_multiplier,
-            max_grad_norm=max_grad_norm,
-            gradients=gradients,
-            steps=steps,
-            seed=number,
-            images=images,
-            data_dir=data_dir,
-            loss_reduction=loss_reduction,
-            poisson=poisson,
-            mode=mode,
-            denominator=denominator,
-            device=device,
-        )
+        typed = Typed.of(context.params, number)
         what = target_of(target, typed)
         return what, _distinguisher(distinguisher_name, test, what), typed
 
@@ -182,7 +165,7 @@ def _print(result: Audit, *, gdp: bool) -> None:
     out = console()
     say(out, f"Audit of {result.target}")
     say(out, result.settings)
-    out.print(table_of(result.lines(), numbers_from=1))
+    out.print(table_of(result.lines(), numbers_from=1, gap_after=1))
     for sentence in result.sentences(parametric=gdp):
         say(out, sentence)
 

@@ -11,12 +11,9 @@ from noisymean.cli.account import steps_of
 from noisymean.cli.output import console, emit_json, say
 from noisymean.cli.shown import bar, table_of
 from noisymean.cli.wants import Missing
-from noisymean.errors import InvalidInput, Undefined
+from noisymean.errors import InvalidInput
 from noisymean.mechanisms import exact_rate
-from noisymean.probe import Finding
-from noisymean.probe.entry import own_settings
-from noisymean.probe.judgement import judged, mechanism_of, refused
-from noisymean.probe.prober import probe_runnable
+from noisymean.probe import Finding, probe
 from noisymean.targets.entry import runnable_of
 from noisymean.targets.functions import FunctionOfGradients
 from noisymean.targets.opacus import OpacusRelease, with_options
@@ -90,7 +87,6 @@ def command(
     size = None if dataset_size is None else values.whole("dataset_size", dataset_size)
     rate = None if sample_rate is None else exact_rate(values.rate("sample_rate", sample_rate))
     batch = None if batch_size is None else values.whole("batch_size", batch_size)
-    also = own_settings(subject, size, rate, batch)
     # noise that is built in is told for the probe's own sake
     loud = isinstance(subject, FunctionOfGradients) and subject.is_loud
     asked = delta is not None or max_epsilon is not None or (noise_multiplier is not None and not loud)
@@ -101,29 +97,20 @@ def command(
             if value is None:
                 raise Missing(name, "to account for a run")
     with bar(f"probing {subject.name}", 1) as shown:
-        found = probe_runnable(
+        found = probe(
             subject,
             seed=values.whole("seed", seed),
-            also=also,
             noise_multiplier=sigma,
+            dataset_size=size,
+            dimension=values.whole("dimension", str(dimension)) if asked else None,
+            sample_rate=rate,
+            batch_size=batch,
+            steps=lambda mechanism: steps_of(mechanism, steps, epochs),
+            delta=values.number("delta", str(delta)) if asked else None,
             progress=lambda done, total: (
                 None if shown is None else shown[0].update(shown[1], completed=done, total=total)
             ),
         )
-    if asked:
-        try:
-            mechanism = mechanism_of(
-                found,
-                dataset_size=size or 0,
-                dimension=values.whole("dimension", str(dimension)),
-                noise_multiplier=sigma or 0.0,
-                sample_rate=rate,
-                batch_size=batch,
-            )
-            count = steps_of(mechanism, steps, epochs)
-            found = judged(found, mechanism, steps=count, delta=values.number("delta", str(delta)))
-        except Undefined as fault:
-            found = refused(found, fault)
     if json:
         emit_json(found.to_dict())
     else:

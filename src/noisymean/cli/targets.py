@@ -5,7 +5,7 @@ To add a target: a builder that takes the name and what was typed, and a line in
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields
 from enum import Enum
 from typing import Any, TypeVar, final
@@ -50,6 +50,11 @@ class Typed:
     mode: str = "replay"
     denominator: str = "paper"
     device: str = "auto"
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any], seed: int) -> Typed:
+        """Those among all options of the command."""
+        return cls(seed=seed, **{one.name: options[one.name] for one in fields(cls) if one.name != "seed"})
 
     def only(self, kind: str, *used: str) -> None:
         """Complain about an option that means nothing to this kind of target: silence would look like an answer."""

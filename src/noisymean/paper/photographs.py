@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from noisymean.paper import data
 from noisymean.paper.model_sizes import parameters_of
-from noisymean.targets.protocol import Structure
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -46,11 +45,6 @@ class Photographs:
     def dimension(self) -> int:
         """Trainable numbers of the model."""
         return parameters_of(self.model)
-
-    @property
-    def structure(self) -> Structure | None:
-        """None: gradients are what the model makes of the images."""
-        return None
 
     @property
     def is_labelled(self) -> bool:

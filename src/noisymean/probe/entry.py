@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
 
-from noisymean.errors import InvalidInput, Undefined
-from noisymean.mechanisms import Rate, exact_rate
-from noisymean.probe.finding import Finding
-from noisymean.probe.judgement import judged, mechanism_of, refused
+from noisymean.errors import InvalidInput
+from noisymean.mechanisms import Mechanism, Rate, exact_rate
+from noisymean.probe.finding import Finding, RunNumbers
+from noisymean.probe.judgement import judged
 from noisymean.probe.prober import ROUNDS, Progress, probe_runnable
 from noisymean.targets.entry import runnable_of
 from noisymean.targets.protocol import BuiltIn, Knob, Runnable, Setting
@@ -30,7 +30,7 @@ def probe(
     dimension: int | None = None,
     sample_rate: Rate | None = None,
     batch_size: int | None = None,
-    steps: int | None = None,
+    steps: int | Callable[[Mechanism], int] | None = None,
     delta: float | None = None,
     progress: Progress = lambda done, total: None,
 ) -> Finding:
@@ -65,14 +65,14 @@ def probe(
     )
     if delta is None or dataset_size is None or dimension is None or noise_multiplier is None or steps is None:
         return found
-    try:
-        mechanism = mechanism_of(
-            found, dataset_size=dataset_size, dimension=dimension, noise_multiplier=noise_multiplier,
-            sample_rate=rate, batch_size=batch_size,
-        )  # fmt: skip
-    except Undefined as fault:
-        return refused(found, fault)
-    return judged(found, mechanism, steps=steps, delta=delta)
+    numbers = RunNumbers(
+        dataset_size=dataset_size,
+        dimension=dimension,
+        noise_multiplier=noise_multiplier,
+        sample_rate=rate,
+        batch_size=batch_size,
+    )
+    return judged(found, numbers, steps=steps, delta=delta)
 
 
 def own_settings(

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, assert_never, final
+from typing import TYPE_CHECKING, Any, NotRequired, TypedDict, Unpack, assert_never, final
 
 from noisymean.accounts import Account
 from noisymean.errors import InvalidInput, Undefined
@@ -159,6 +159,16 @@ class Remark:
         return self.severity is not Severity.NOTE and self.bearing is not Bearing.COVERED
 
 
+class RunNumbers(TypedDict):
+    """The numbers of a user's run; the rate or the batch size, whichever was set."""
+
+    dataset_size: int
+    dimension: int
+    noise_multiplier: float
+    sample_rate: NotRequired[Rate | None]
+    batch_size: NotRequired[int | None]
+
+
 @final
 @dataclass(frozen=True)
 class RunVerdict:
@@ -309,15 +319,7 @@ class Finding(Result):
         rate = "" if self.rates.within is None else f"the rate to {self.rates.within:.1%}, "
         return f"{rate}the noise to {self.noise.error:.1%}, the sensitivity on the records that were run"
 
-    def mechanism(
-        self,
-        *,
-        dataset_size: int,
-        dimension: int,
-        noise_multiplier: float,
-        sample_rate: Rate | None = None,
-        batch_size: int | None = None,
-    ) -> Mechanism:
+    def mechanism(self, **numbers: Unpack[RunNumbers]) -> Mechanism:
         """The value that the accountant takes, at the user's numbers; refused where no proof covers what was found.
 
         >>> import numpy as np
@@ -337,24 +339,13 @@ class Finding(Result):
         self._check_accountable()
         if self.doubts:
             raise Undefined("mechanism", self.kind.value, "one without a doubt left", self._reasons())
-        return self.at_least(
-            dataset_size=dataset_size, dimension=dimension, noise_multiplier=noise_multiplier,
-            sample_rate=sample_rate, batch_size=batch_size,
-        )  # fmt: skip
+        return self.at_least(**numbers)
 
-    def at_least(
-        self,
-        *,
-        dataset_size: int,
-        dimension: int,
-        noise_multiplier: float,
-        sample_rate: Rate | None = None,
-        batch_size: int | None = None,
-    ) -> Mechanism:
+    def at_least(self, **numbers: Unpack[RunNumbers]) -> Mechanism:
         """The mechanism whose leakage is a part of this one's; its guarantee is this one's only if there are no `doubts`."""
         self._check_accountable()
-        common: dict[str, Any] = {"dataset_size": dataset_size, "dimension": dimension}
-        common["noise_multiplier"] = noise_multiplier
+        common: dict[str, Any] = dict(numbers)
+        sample_rate, batch_size = common.pop("sample_rate", None), common.pop("batch_size", None)
         kind = KINDS[self.kind.value]
         if not kind.rate_from_size and not (self.kind is Kind.SGM and self.rates.moves_with_size):
             if sample_rate is None:

@@ -2,49 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 
 from noisymean.accountant import account
 from noisymean.accounts import Account
 from noisymean.errors import Undefined
-from noisymean.mechanisms import Mechanism, Rate
-from noisymean.probe.finding import Finding, RunVerdict
+from noisymean.mechanisms import Mechanism
+from noisymean.probe.finding import Finding, RunNumbers, RunVerdict
 from noisymean.words import Said
 
 
-def mechanism_of(
-    found: Finding,
-    *,
-    dataset_size: int,
-    dimension: int,
-    noise_multiplier: float,
-    sample_rate: Rate | None = None,
-    batch_size: int | None = None,
-) -> Mechanism:
-    """The mechanism whose leakage is there whatever else is; a batch size is b/N where the code is told a rate."""
-    if sample_rate is None and batch_size is not None and dataset_size:
-        sample_rate = Fraction(batch_size, dataset_size)
-    return found.at_least(
-        dataset_size=dataset_size,
-        dimension=dimension,
-        noise_multiplier=noise_multiplier,
-        sample_rate=sample_rate,
-        batch_size=batch_size,
-    )
+def judged(found: Finding, numbers: RunNumbers, *, steps: int | Callable[[Mechanism], int], delta: float) -> Finding:
+    """The finding with the verdict on so many rounds at these numbers, or with the reason why there are none.
 
-
-def judged(found: Finding, mechanism: Mechanism, *, steps: int, delta: float) -> Finding:
-    """The finding with the verdict on so many rounds of the mechanism."""
+    `steps` may be a function of the mechanism that was found. A batch size is b/N where the code is told a rate.
+    """
+    size, batch = numbers["dataset_size"], numbers.get("batch_size")
+    if numbers.get("sample_rate") is None and batch is not None and size:
+        numbers = {**numbers, "sample_rate": Fraction(batch, size)}
     try:
-        return replace(found, run=_verdict(found, account(mechanism, steps=steps, delta=delta)))
+        # its leakage is there whatever else is; whether its guarantee is, is decided below
+        mechanism = found.at_least(**numbers)
+        count = steps if isinstance(steps, int) else steps(mechanism)
+        return replace(found, run=_verdict(found, account(mechanism, steps=count, delta=delta)))
     except Undefined as fault:
-        return refused(found, fault)
-
-
-def refused(found: Finding, fault: Undefined) -> Finding:
-    """The finding with the reason why there are no numbers."""
-    return replace(found, run=RunVerdict("undetermined", str(fault)))
+        return replace(found, run=RunVerdict("undetermined", str(fault)))
 
 
 def _verdict(found: Finding, answer: Account) -> RunVerdict:

@@ -27,7 +27,7 @@ _SUSPICIOUS = 8
 
 
 def sha256_of(file: Path) -> str:
-    """Of the contents."""
+    """The SHA-256 of what is in the file, by which it is identified."""
     try:
         return hashlib.sha256(file.read_bytes()).hexdigest()
     except OSError as fault:

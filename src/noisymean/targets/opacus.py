@@ -45,7 +45,7 @@ from noisymean.targets.opacus_releases.setup import (
 from noisymean.targets.opacus_releases.sources import Rows
 from noisymean.targets.plain import from_plain, to_plain
 from noisymean.targets.protocol import Adaptation, Knob, Known, Neighbour, Raised, Run, Runnable, check_steps
-from noisymean.targets.records import GivenRows, Records
+from noisymean.targets.records import GivenRows, OnOneAxis, Records
 from noisymean.targets.registry import described, from_described
 from noisymean.tradeoff import TradeOff
 
@@ -96,7 +96,7 @@ class OpacusRelease(Configured, Runnable):
 
     @property
     def adaptation(self) -> Adaptation | None:
-        """AdaClip's."""
+        """AdaClip moves its bound; nothing else here does."""
         if self.clipping is not Clipping.ADAPTIVE:
             return None
         return Adaptation(_MOVING.target_unclipped_quantile, _MOVING.clipbound_learning_rate)
@@ -194,7 +194,7 @@ class OpacusTarget:
     def _check_options(self, release: OpacusRelease) -> None:
         """What the release offers, but not on these records or by replaying gradients."""
         replayed, mode = release.mode is Mode.REPLAY, release.grad_sample
-        if mode is not GradSample.HOOKS and (replayed or self.records.structure is not None):
+        if mode is not GradSample.HOOKS and (replayed or isinstance(self.records, OnOneAxis)):
             raise InvalidInput("grad_sample", mode.value, "hooks in replay", "choose the mode 'full'")
         if mode is GradSample.GHOST and not (release.clipping is Clipping.FLAT and self.records.is_labelled):
             raise InvalidInput("grad_sample", "ghost", "with flat clipping and a classifier")
@@ -202,7 +202,7 @@ class OpacusTarget:
             raise InvalidInput("noise_multiplier", self.noise_multiplier, "below 2 * unclipped_num_std for AdaClip")
         if not release.poisson and release.era is not Era.POISSON_FLAG:
             raise InvalidInput("poisson", False, "True but for 0.14.0 and 0.15.0", "use shuffled sampling instead")
-        if not replayed and self.records.structure is not None:
+        if not replayed and isinstance(self.records, OnOneAxis):
             raise InvalidInput(
                 "mode", "full", "replay for structured gradients", "give the rows to have them recomputed"
             )
@@ -337,7 +337,7 @@ class OpacusTarget:
         mechanism = self.mechanism
         if mechanism is None:
             return None
-        if self.records.structure is not None:
+        if isinstance(self.records, OnOneAxis):
             return Known(mechanism, self.max_grad_norm, structured=self.records.structure)
         if self.dataset_size >= _MOST_KNOWN:
             return None

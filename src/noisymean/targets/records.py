@@ -34,10 +34,6 @@ class Records(Protocol):
         """Numbers in a gradient."""
 
     @property
-    def structure(self) -> Structure | None:
-        """The structure that their gradients have, if they need not be written out."""
-
-    @property
     def is_labelled(self) -> bool:
         """Whether a classifier is trained on them."""
 
@@ -55,66 +51,43 @@ class GivenRows:
 
     rows: tuple[tuple[float, ...], ...]
     kind: ClassVar[str] = "GivenRows"
-
-    @property
-    def words(self) -> str:
-        """What they are."""
-        return "given gradients"
+    words: ClassVar[str] = "given gradients"
+    is_labelled: ClassVar[bool] = False
 
     @property
     def dimension(self) -> int:
-        """Numbers in a row."""
         return len(self.rows[0])
 
-    @property
-    def structure(self) -> Structure | None:
-        """They are written out."""
-        return None
-
-    @property
-    def is_labelled(self) -> bool:
-        """They are the gradients themselves."""
-        return False
-
     def source(self) -> Source:
-        """A linear model whose gradients are the rows."""
         from noisymean.targets.opacus_releases.sources import Rows
 
         return Rows(self.dimension)
 
     def arrays(self, count: int) -> list[NDArray[Any]]:
-        """The rows in single precision."""
         return [np.asarray(self.rows[:count], np.float32)]
 
 
 @final
 @dataclass(frozen=True)
 class OnOneAxis:
-    """Gradients along one axis, for any N: see `protocol.Structure`."""
+    """Gradients along one axis, for any N (`protocol.Structure`): the process of a release makes them, and is sent nothing."""
 
     dimension: int
     structure: Structure
     kind: ClassVar[str] = "Alike"
+    is_labelled: ClassVar[bool] = False
 
     @property
     def words(self) -> str:
-        """Their structure."""
         return f"{self.structure.value} gradients"
 
-    @property
-    def is_labelled(self) -> bool:
-        """They are the gradients themselves."""
-        return False
-
     def source(self) -> Source:
-        """The same linear model; the rows are made there."""
         from noisymean.targets.opacus_releases.sources import Structured
 
         datasets = self.structure.datasets
         return Structured(self.dimension, datasets.shared, datasets.new)
 
     def arrays(self, count: int) -> list[NDArray[Any]]:
-        """Nothing has to be sent."""
         return []
 
 

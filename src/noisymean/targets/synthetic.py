@@ -57,7 +57,7 @@ class Formula(Runnable):
 
     @property
     def name(self) -> str:
-        """The mechanism's."""
+        """The name of the mechanism, after `synthetic`."""
         return f"synthetic {self.mechanism}"
 
     @property
@@ -143,7 +143,7 @@ class Synthetic:
 
     @property
     def _size(self) -> int:
-        """|D|."""
+        """The number of records of D, the smaller dataset."""
         return self.mechanism.dataset_size or 0
 
     def configuration(self) -> Mapping[str, Any]:

@@ -69,7 +69,7 @@ class Server:
         self.where = str(Path(opacus.__file__).parent)
 
     def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """What was asked."""
+        """What a request asks for; arrays are filled in place."""
         import torch
 
         match request["do"]:
