@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -82,16 +83,14 @@ def test_without_the_numbers_of_a_run_there_is_no_verdict() -> None:
     assert plain.to_dict()["verdict"] is None
 
 
-def test_a_doubt_takes_the_guarantee_away(found: Finding) -> None:
+def test_a_doubt_takes_the_guarantee_away() -> None:
     """Whatever the accountant proves of the mechanism: it was not seen to be only that."""
-    from dataclasses import replace
-
-    doubtful = replace(found, run=None, remarks=(Remark(Severity.UNKNOWN, "something else", Bearing.BESIDES),))
-    sum_of = SGM(dataset_size=60, dimension=100, sample_rate="0.1", noise_multiplier=2.0)
-    sound = judged(replace(found, remarks=()), sum_of, steps=10, delta=1e-5)
+    sound = probe("synthetic:sgm", seed=0, **RUN)
     assert sound.run is not None
     assert sound.run.word == "holds"
-    held = judged(doubtful, sum_of, steps=10, delta=1e-5)
+    doubt = Remark(Severity.UNKNOWN, "something else", Bearing.BESIDES)
+    numbers = {name: RUN[name] for name in ("dataset_size", "dimension", "sample_rate", "noise_multiplier")}
+    held = judged(replace(sound, remarks=(*sound.remarks, doubt)), numbers, steps=10, delta=1e-5)
     assert held.run is not None
     assert held.run.word == "undetermined"
     assert held.run.account is not None

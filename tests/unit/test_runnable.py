@@ -292,6 +292,24 @@ def test_formulas_and_methods_are_targets_by_name() -> None:
             target_of(thing)
 
 
+def test_a_mechanism_that_is_told_needs_what_its_rate_follows_from(file: Path) -> None:
+    """A loader of no batch size would claim some rate or other, and a true claim could look violated."""
+    with pytest.raises(InvalidInput, match="batch_size=None: must be given for opacus-loader"):
+        target_of(f"{file}:release", mechanism="opacus-loader", **NUMBERS)
+
+
+def test_releases_of_opacus_are_targets_by_name() -> None:
+    pytest.importorskip("opacus")
+    run = {"dataset_size": 1000, "dimension": 30, "batch_size": 50, "noise_multiplier": 1.0}
+    target = target_of("opacus==1.6.0", gradients="opposed", reduction="sum", **run)
+    assert target.name.startswith("opacus==1.6.0, opposed gradients, loss_reduction=sum: N=1000 b=50 n=30")
+    for wrong, said in (({"gradients": "random"}, "zero, aligned, opposed"), ({"mode": "magic"}, "replay, full")):
+        with pytest.raises(InvalidInput, match=said):
+            target_of("opacus==1.6.0", **{**run, **wrong})
+    with pytest.raises(InvalidInput, match="dimension=None: must be given"):
+        target_of("opacus==1.6.0", **{name: value for name, value in run.items() if name != "dimension"})
+
+
 def test_settings_that_nobody_has_are_named(file: Path) -> None:
     with pytest.raises(InvalidInput, match="magic=1: must be left out"):
         target_of(f"{file}:release", magic=1, **NUMBERS)

@@ -1,4 +1,4 @@
-"""From something that can be run to a finding: run it on the designed settings, read every release, keep what explains all of them.
+"""From something that can be run to a finding: run it on the designed settings, read every release, keep what explains them all.
 
 The settings are pairs N, N + 1 at one rate or batch size, chosen so that N q is no whole number, that it becomes one, that the
 batch size divides N, and that a floor in floating point falls short; two pairs have many rounds, for the rate. Then all records

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import MISSING, fields
+from enum import Enum
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from noisymean.errors import InvalidInput
 from noisymean.laws.closed import EpsilonDelta
@@ -20,6 +21,7 @@ from noisymean.tradeoff import TradeOff
 # epsilon, (epsilon, delta), SGM(...) for each round, or a trade-off function
 Claim: TypeAlias = TradeOff | SGM | tuple[float, float] | float
 _NOTHING = BuiltIn()
+Choice = TypeVar("Choice", bound=Enum)
 
 
 def runnable_of(thing: Any, built_in: BuiltIn = _NOTHING) -> Runnable:
@@ -95,15 +97,19 @@ def _on_pair(text: str, settings: dict[str, Any], seed: int) -> Target:
 def _of_opacus(text: str, settings: dict[str, Any]) -> Target:
     """A release on gradients with a structure, for any N: the library's own engine, loader and step."""
     from noisymean.targets.opacus import OpacusRelease, OpacusTarget, release_named
-    from noisymean.targets.opacus_releases.setup import AtRate, ThroughLoader
+    from noisymean.targets.opacus_releases.setup import AtRate, Mode, Reduction, ThroughLoader
     from noisymean.targets.records import OnOneAxis
 
     given = dict(settings)
     rate, size = given.pop("sample_rate", None), given.pop("batch_size", None)
     if (rate is None) == (size is None):
         raise InvalidInput("batch_size", size, "given, or sample_rate: exactly one of the two")
-    records = OnOneAxis(given.pop("dimension", 1), Structure(given.pop("gradients", "zero")))
-    options = {name: given.pop(name) for name in ("mode", "reduction", "poisson", "device") if name in given}
+    if "dimension" not in given:
+        raise InvalidInput("dimension", None, "given, to run the release")
+    records = OnOneAxis(given.pop("dimension"), _choice("gradients", given.pop("gradients", "zero"), Structure))
+    options: dict[str, Any] = {name: given.pop(name) for name in ("poisson", "device") if name in given}
+    enums: dict[str, type[Enum]] = {"mode": Mode, "reduction": Reduction}
+    options |= {name: _choice(name, given.pop(name), kind) for name, kind in enums.items() if name in given}
     return _made(
         OpacusTarget,
         {
@@ -124,16 +130,19 @@ def _made(kind: Any, settings: dict[str, Any]) -> Target:
     for name, one in known.items():
         if name not in settings and one.default is MISSING and one.default_factory is MISSING:
             raise InvalidInput(name, None, "given", f"{kind.__name__} cannot be run without it")
-    if isinstance(settings.get("gradients"), str):
-        if settings["gradients"] not in {one.value for one in Gradients}:
-            raise InvalidInput(
-                "gradients", settings["gradients"], f"one of {', '.join(one.value for one in Gradients)}"
-            )
-        settings["gradients"] = Gradients(settings["gradients"])
+    if "gradients" in settings:
+        settings["gradients"] = _choice("gradients", settings["gradients"], Gradients)
     if settings.get("sample_rate") is not None:
         settings["sample_rate"] = exact_rate(settings["sample_rate"])
     target: Target = kind(**settings)
     return target
+
+
+def _choice(name: str, value: Any, allowed: type[Choice]) -> Choice:
+    """One of an enumeration, or its value."""
+    if value not in {*allowed, *(one.value for one in allowed)}:
+        raise InvalidInput(name, value, f"one of {', '.join(str(one.value) for one in allowed)}")
+    return allowed(value)
 
 
 def claim_of(claim: Claim | None, steps: int) -> TradeOff | None:

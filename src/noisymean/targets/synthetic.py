@@ -35,8 +35,12 @@ def mechanism_at(name: str, setting: Setting, dimension: int, noise_multiplier: 
     size, rate, batch = setting.dataset_size, setting.rate, setting.batch_size
     plain = {"name": name, "dataset_size": size, "dimension": dimension, "noise_multiplier": noise_multiplier}
     if name in KINDS and KINDS[name].rate_from_size:
-        return from_plain({**plain, "batch_size": batch or 1})
-    return from_plain({**plain, "sample_rate": rate or (Fraction(1) if batch is None else Fraction(batch, size))})
+        if batch is None:
+            raise InvalidInput("batch_size", None, f"given for {name}", "its rate follows from it and N")
+        return from_plain({**plain, "batch_size": batch})
+    if rate is None and batch is None:
+        raise InvalidInput("sample_rate", None, f"given for {name}")
+    return from_plain({**plain, "sample_rate": Fraction(batch or 1, size) if rate is None else rate})
 
 
 def formula_named(text: str) -> Runnable:
