@@ -263,7 +263,7 @@ class Finding(Result):
         if self.run is not None:
             notes = () if self.run.account is None else self.run.account.notes
             sentences += [self.run.sentence, *(f"- {note}." for note in notes)]
-        return Lines(f"{self.target}: {self.kind.value.upper()}{caveat}", ("", ""), self.facts(), sentences)
+        return Lines(f"{self.target}: {self.kind.value.upper()}{caveat}", ("what", "found"), self.facts(), sentences)
 
     def facts(self) -> list[tuple[str, str]]:
         """The conclusions, in a word each."""
