@@ -445,7 +445,7 @@ PLACES = {
     "paper/data/formats.py": "test_the_commands_in_complaints",
     "paper/experiments/table_2_releases.py": "test_the_commands_in_complaints",
     "paper/reproduction.py": "the foot of a page: test_reproduction.py",
-    "probe/entry.py": "test_the_commands_in_complaints",
+    "targets/registry.py": "test_the_commands_in_complaints",
     "probe/packages.py": "test_the_commands_in_complaints",
     "report/page/node.py": "names the commands only",
     "report/page/printed.py": "above",

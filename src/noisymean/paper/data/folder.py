@@ -7,8 +7,6 @@ cifar-10-batches-py; or an excerpt, NAME.npz with `pixels` and `labels`.
 
 from __future__ import annotations
 
-import os
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import final
@@ -16,6 +14,7 @@ from typing import final
 import numpy as np
 
 from noisymean.errors import InvalidInput
+from noisymean.folder import cache_folder
 from noisymean.paper.data.catalogue import Dataset, named
 from noisymean.paper.data.formats import Bytes, read_batch, read_idx
 
@@ -48,17 +47,6 @@ class Images:
                 "records", count, f"a whole number from 0 to {len(self)}, all that {self.dataset.title} has"
             )
         return Images(self.dataset, self.pixels[:count], self.labels[:count])
-
-
-def cache_folder() -> Path:
-    """NOISYMEAN_CACHE, or `noisymean` in the user's folder for caches."""
-    if chosen := os.environ.get("NOISYMEAN_CACHE"):
-        return Path(chosen)
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "noisymean"
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "noisymean" / "cache"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "noisymean"
 
 
 def stored(dataset: Dataset) -> Path:

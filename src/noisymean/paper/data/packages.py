@@ -23,8 +23,9 @@ from pathlib import Path
 import numpy as np
 
 from noisymean.errors import InvalidInput, NoisymeanError
+from noisymean.folder import cache_folder
 from noisymean.paper.data.catalogue import Client, Dataset, named
-from noisymean.paper.data.folder import cache_folder, idx_pair, is_cached, stored
+from noisymean.paper.data.folder import idx_pair, is_cached, stored
 from noisymean.paper.data.formats import Bytes, read_labels, read_strip
 
 Progress = Callable[[str, float], None]

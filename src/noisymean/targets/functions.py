@@ -1,4 +1,4 @@
-r"""A function of gradients, to be probed:
+r"""A function of gradients, to be audited and to be probed:
 
     def release(gradients, generator, *, sample_rate, noise_multiplier, max_grad_norm) -> array of n numbers
 
@@ -26,9 +26,9 @@ import numpy as np
 
 from noisymean.errors import InvalidInput
 from noisymean.numerics.logs import Array
-from noisymean.probe.subject import Adaptation, Knob, Raised, Run
-from noisymean.targets.callable_ import loaded
+from noisymean.targets.files import loaded
 from noisymean.targets.foreign import Misbehaved, call
+from noisymean.targets.protocol import BuiltIn, Knob, Raised, Run, Runnable
 
 # Gradients of almost nothing instead of zero: a function may divide by their length.
 _FAINT = 1e-12
@@ -38,18 +38,40 @@ Release = Callable[..., Any]
 SIGNATURE = "release(gradients, generator, *, sample_rate, noise_multiplier, max_grad_norm)"
 
 
-def keywords(release: Release) -> set[str]:
-    """What it can be told by name."""
+def parameters(function: Any) -> dict[str, inspect.Parameter]:
+    """What it can be called with, by name; nothing where that cannot be seen."""
     try:
-        parameters = inspect.signature(release).parameters.values()
+        return dict(inspect.signature(function).parameters)
     except (TypeError, ValueError):
-        return set()
-    return {one.name for one in parameters if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)}
+        return {}
+
+
+def takes_gradients(function: Any) -> bool:
+    """Whether it is a function of gradients, by its signature: a rate or a batch size is set for it, whoever calls it.
+
+    One of (extra_record, generator) is called with two arguments and may have others with defaults.
+
+    >>> takes_gradients(lambda gradients, generator, *, sample_rate: None), takes_gradients(lambda extra, generator: None)
+    (True, False)
+    """
+    found = parameters(function)
+    if not {"sample_rate", "batch_size"} & found.keys():
+        return False
+    first, *others = found.values()
+    needed = [
+        one for one in others if one.default is one.empty and one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)
+    ]
+    return first.name == "gradients" or (first.name != "extra_record" and len(needed) > 1)
+
+
+def is_builder(function: Any) -> bool:
+    """Whether it is `build(dataset_size, sample_rate)`, which gives an optimizer."""
+    return list(parameters(function)) == ["dataset_size", "sample_rate"]
 
 
 @final
 @dataclass(frozen=True)
-class FunctionOfGradients:
+class FunctionOfGradients(Runnable):
     """A release callable of the caller's."""
 
     release: Release
@@ -92,23 +114,15 @@ class FunctionOfGradients:
         return Knob.RATE if "sample_rate" in self._keywords else Knob.BATCH_SIZE
 
     @property
-    def elsewhere(self) -> str | None:
-        """None."""
-        return None
-
-    @property
-    def swift(self) -> bool:
+    def is_fast(self) -> bool:
         """A round is a few array operations."""
         return True
 
-    @property
-    def adaptation(self) -> Adaptation | None:
-        """None."""
-        return None
-
     @cached_property
     def _keywords(self) -> set[str]:
-        return keywords(self.release)
+        """What it can be told by name."""
+        named = parameters(self.release).values()
+        return {one.name for one in named if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)}
 
     def run(self, run: Run) -> Array:
         """Round after round from one generator."""
@@ -131,7 +145,8 @@ class FunctionOfGradients:
     def _round(
         self, gradients: Array, generator: np.random.Generator, options: dict[str, Any], noise_multiplier: float
     ) -> Array:
-        if not self.is_loud or self.noise_multiplier is None:
+        if not self.is_loud or self.noise_multiplier in (None, noise_multiplier):
+            # its noise can be set, or is what was asked for
             return self._once(gradients, generator, options)
         before = generator.bit_generator.state
         loud = self._once(gradients, generator, options)
@@ -141,24 +156,38 @@ class FunctionOfGradients:
         # not finite is a finding too
         bare = signal[~gradients.any(axis=0)]
         if np.isfinite(signal).all() and np.abs(bare).max(initial=0.0) > _CANCELLED * np.abs(noise).max():
-            raise Raised("noise that does not come from its generator alone: the same state gave other noise")
+            raise Raised("draws noise that does not come from its generator alone: the same state gave other noise")
+        assert self.noise_multiplier is not None
         return signal + noise * (noise_multiplier / self.noise_multiplier)
 
     def _once(self, gradients: Array, generator: np.random.Generator, options: dict[str, Any]) -> Array:
         try:
             with np.errstate(all="ignore"):
-                found = call(lambda: np.asarray(self.release(gradients.copy(), generator, **options), dtype=np.float64))
+                found = call(lambda: self._array(gradients, generator, options))
         except Misbehaved as fault:
             # whatever a user's code raises is a finding
             cause, kind = fault.__cause__, type(fault.__cause__).__name__
-            raise Raised(f"{kind}: {cause}" if isinstance(cause, Exception) else f"{kind} (it {fault})") from cause
-        if found.shape != gradients.shape[1:]:
-            raise Raised(f"it released shape {found.shape} for gradients of {gradients.shape[1]} numbers")
+            words = f"{kind}: {cause}" if isinstance(cause, Exception) else f"{kind} (it {fault})"
+            raise Raised(f"raises {words}") from cause
+        if found is None or found.shape != gradients.shape[1:]:
+            returned = "nothing" if found is None else f"numbers of shape {found.shape}"
+            raise Raised(f"returns {returned}: it must return {gradients.shape[1]} numbers (one per parameter)")
         return found
 
+    def _array(self, gradients: Array, generator: np.random.Generator, options: dict[str, Any]) -> Array | None:
+        returned = self.release(gradients.copy(), generator, **options)
+        return None if returned is None else np.asarray(returned, dtype=np.float64)
 
-def in_file(
-    file: Path, attribute: str, *, noise_multiplier: float | None = None, max_grad_norm: float | None = None
-) -> FunctionOfGradients:
+
+def of_callable(function: Any, label: str, built_in: BuiltIn) -> Runnable:
+    """A function of gradients, or one that builds an optimizer."""
+    if is_builder(function):
+        from noisymean.targets.optimizers import BuiltOptimizer
+
+        return BuiltOptimizer(function, label=label or getattr(function, "__name__", "build"))
+    return FunctionOfGradients(function, label, built_in.noise_multiplier, built_in.max_grad_norm)
+
+
+def in_file(file: Path, attribute: str, built_in: BuiltIn) -> Runnable:
     """NAME of FILE.py; the file is executed as a module of this process, as it would be by its owner."""
-    return FunctionOfGradients(loaded(file, attribute), f"{file.name}:{attribute}", noise_multiplier, max_grad_norm)
+    return of_callable(loaded(file, attribute), f"{file.name}:{attribute}", built_in)

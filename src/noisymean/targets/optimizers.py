@@ -19,7 +19,7 @@ import numpy as np
 
 from noisymean.errors import InvalidInput
 from noisymean.numerics.logs import Array
-from noisymean.probe.subject import Adaptation, Knob, Raised, Run
+from noisymean.targets.protocol import Knob, Raised, Run, Runnable
 
 Build = Callable[[int, float], Any]
 _KEPT = (
@@ -40,7 +40,7 @@ def is_engine(thing: object) -> bool:
 
 @final
 @dataclass(frozen=True, eq=False)
-class BuiltOptimizer:
+class BuiltOptimizer(Runnable):
     """What `build` gives for N records at a rate; or one optimizer, whatever N is (`alone`)."""
 
     build: Build
@@ -49,7 +49,7 @@ class BuiltOptimizer:
 
     @property
     def name(self) -> str:
-        """As labelled."""
+        """The name that it was given."""
         return self.label
 
     @property
@@ -58,17 +58,7 @@ class BuiltOptimizer:
         return Knob.FIXED if self.alone else Knob.BATCH
 
     @property
-    def swift(self) -> bool:
-        """A round takes a millisecond or more."""
-        return False
-
-    @property
-    def adaptation(self) -> Adaptation | None:
-        """Not seen: the bound is set for every round."""
-        return None
-
-    @property
-    def elsewhere(self) -> str | None:
+    def unseen_randomness(self) -> str | None:
         """A generator that was given to the optimizer: it is left alone, and the noise is drawn from the run's seed instead."""
         own = getattr(self.build(10, 0.5), "generator", None)
         return (
@@ -95,7 +85,7 @@ class BuiltOptimizer:
 
 @final
 @dataclass(frozen=True, eq=False)
-class Engine:
+class Engine(Runnable):
     """A PrivacyEngine of Opacus 1.x: copies of it make a linear model private, on ordinary loaders."""
 
     engine: Any
@@ -104,28 +94,13 @@ class Engine:
 
     @property
     def name(self) -> str:
-        """As labelled."""
+        """The name that it was given."""
         return self.label
 
     @property
     def knob(self) -> Knob:
         """The batch size of its loader."""
         return Knob.BATCH_SIZE
-
-    @property
-    def elsewhere(self) -> str | None:
-        """None: it is made private without a generator."""
-        return None
-
-    @property
-    def swift(self) -> bool:
-        """A round takes a millisecond or more."""
-        return False
-
-    @property
-    def adaptation(self) -> Adaptation | None:
-        """None."""
-        return None
 
     def run(self, run: Run) -> Array:
         """Forward, backward, `pre_step`, epoch after epoch."""
@@ -158,7 +133,7 @@ class Engine:
                         (losses.mean() if self.reduction == "mean" else losses.sum()).backward()
                         optimizer.pre_step()
                     except Exception as fault:
-                        raise Raised(f"{type(fault).__name__}: {fault}") from fault
+                        raise Raised(f"raises {type(fault).__name__}: {fault}") from fault
                     assert layer.weight.grad is not None
                     released[taken] = layer.weight.grad.numpy().ravel()
                     taken += 1
@@ -213,7 +188,7 @@ def _stepped(optimizer: Any, rows: Array) -> Array:
     try:
         optimizer.pre_step()
     except Exception as fault:
-        raise Raised(f"{type(fault).__name__}: {fault}") from fault
+        raise Raised(f"raises {type(fault).__name__}: {fault}") from fault
     parts = [parameter.grad.detach().cpu().reshape(-1) for parameter in parameters]
     flat: Array = torch.cat(parts).double().numpy()[places]
     return flat

@@ -11,12 +11,11 @@ import pytest
 
 from command_line import run
 from noisymean.errors import InvalidInput, Undefined
-from noisymean.paper.dpsur import Denominator
+from noisymean.paper.dpsur import Denominator, DpsurUpdate
 from noisymean.probe import Kind, probe
 from noisymean.probe.finding import Finding, Sampling, Severity
-from noisymean.probe.prober import probe_subject
-from noisymean.probe.subject import Raised
-from noisymean.probe.subjects.formulas import DpsurUpdate
+from noisymean.probe.prober import probe_runnable
+from noisymean.targets.protocol import Raised
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -73,7 +72,7 @@ def test_dpsur_as_in_its_code_draws_its_denominator_anew() -> None:
 
 
 def test_dpsur_as_in_its_paper_divides_by_the_batch() -> None:
-    assert probe_subject(DpsurUpdate(Denominator.BATCH), seed=0).kind is Kind.ASGM
+    assert probe_runnable(DpsurUpdate(Denominator.BATCH), seed=0).kind is Kind.ASGM
 
 
 def test_a_bound_of_two_c() -> None:
@@ -179,7 +178,7 @@ def test_a_finding_survives_json() -> None:
     import json
 
     finding = probe("synthetic:opacus-loader", seed=4)
-    assert Finding.from_json(json.loads(json.dumps(finding.to_json(), allow_nan=False))) == finding
+    assert Finding.from_plain(json.loads(json.dumps(finding.to_plain(), allow_nan=False))) == finding
 
 
 # --- objects of Opacus -------------------------------------------------------------------------------------------------
