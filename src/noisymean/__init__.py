@@ -2,6 +2,7 @@
 
 from noisymean.accountant import account
 from noisymean.accounts import Account, Pair
+from noisymean.audit import Audit, audit
 from noisymean.calibrate import Calibration, calibrate
 from noisymean.ceilings import ceiling, ceiling_clt
 from noisymean.curves import Curves
@@ -24,6 +25,7 @@ from noisymean.mechanisms import (
 from noisymean.noisy_sum import claimed
 from noisymean.one_round import curve
 from noisymean.per_pair import per_pair
+from noisymean.probe import Finding, probe
 from noisymean.proofs import guarantee, guarantee_tight
 
 __version__ = "0.1.0"
@@ -35,10 +37,12 @@ __all__ = [
     "SGM",
     "Account",
     "Adjacency",
+    "Audit",
     "BatchDenominator",
     "Calibration",
     "Curves",
     "DatasetDenominator",
+    "Finding",
     "InvalidInput",
     "Mechanism",
     "MissingDependency",
@@ -50,6 +54,7 @@ __all__ = [
     "Undefined",
     "__version__",
     "account",
+    "audit",
     "calibrate",
     "ceiling",
     "ceiling_clt",
@@ -59,5 +64,6 @@ __all__ = [
     "guarantee_tight",
     "leakage",
     "per_pair",
+    "probe",
     "register",
 ]

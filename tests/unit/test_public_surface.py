@@ -14,10 +14,12 @@ PUBLIC = [
     "SGM",
     "Account",
     "Adjacency",
+    "Audit",
     "BatchDenominator",
     "Calibration",
     "Curves",
     "DatasetDenominator",
+    "Finding",
     "InvalidInput",
     "Mechanism",
     "MissingDependency",
@@ -29,6 +31,7 @@ PUBLIC = [
     "Undefined",
     "__version__",
     "account",
+    "audit",
     "calibrate",
     "ceiling",
     "ceiling_clt",
@@ -38,6 +41,7 @@ PUBLIC = [
     "guarantee_tight",
     "leakage",
     "per_pair",
+    "probe",
     "register",
 ]
 
