@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import final
 
-from noisymean.accounts import Account, Bound, Neighbour, Pair
+from noisymean.accounts import Account, Bound, Pair, PairBounds
 from noisymean.compose.engine import Chain, DeltaCurve, Rounds, least_epsilon
 from noisymean.errors import InvalidInput, Undefined, Unproved, check_number
 from noisymean.mechanisms import Adjacency, Mechanism, with_public_size
@@ -168,7 +168,7 @@ def account(
         remarks=(*_notes(asked, adjacency), *unjudged),
         pair=worst,
         neighbours=tuple(
-            Neighbour(
+            PairBounds(
                 which,
                 pairs[which].dataset_size,
                 question.bound(one.leaked, one.pair),

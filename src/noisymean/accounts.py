@@ -53,7 +53,7 @@ class Pair(Enum):
 
 @final
 @dataclass(frozen=True)
-class Neighbour:
+class PairBounds:
     """What is known of one of the two pairs; the size of D = `smaller`, the size of D' = `smaller` + 1."""
 
     pair: Pair
@@ -79,7 +79,7 @@ class Account(Result):
     verdict: Word
     remarks: tuple[Note, ...]
     pair: Pair
-    neighbours: tuple[Neighbour, ...]
+    neighbours: tuple[PairBounds, ...]
     asked_delta: bool = True
     # why no guarantee is known, where none is
     unproved: tuple[Reason, ...] = ()

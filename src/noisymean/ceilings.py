@@ -18,10 +18,10 @@ from noisymean.tradeoff import TradeOff
 
 def ceiling(mechanism: Mechanism) -> TradeOff | None:
     """The paper's upper bound on its own per-pair guarantee; None where the mechanism is SGM, or none of the paper's."""
-    step, rate = _step_and_rate(mechanism)
-    if step is None:
+    big_k, rate = _step_and_rate(mechanism)
+    if big_k is None:
         return None
-    scaled = gaussian_pair(needed_dimension(mechanism) - 1, 0.0, log_scale=log_ratio(step))
+    scaled = gaussian_pair(needed_dimension(mechanism) - 1, 0.0, log_scale=log_ratio(big_k))
     return scaled if rate is None else Subsampled(scaled, rate)
 
 
@@ -32,17 +32,17 @@ def ceiling_clt(mechanism: Mechanism, steps: int = 1) -> CentralLimit | None:
     """
     if mechanism.dimension is None or mechanism.dimension < 2:
         return None
-    step, rate = _step_and_rate(mechanism)
-    if step is None or (rate is not None and steps > 1):
+    big_k, rate = _step_and_rate(mechanism)
+    if big_k is None or (rate is not None and steps > 1):
         return None
-    return central_limit(step, steps * (mechanism.dimension - 1), rate=1.0 if rate is None else rate)
+    return central_limit(big_k, steps * (mechanism.dimension - 1), rate=1.0 if rate is None else rate)
 
 
 def _step_and_rate(mechanism: Mechanism) -> tuple[float | None, float | None]:
     """K of the change of scale, and how often an attacker sees it where that is not always."""
     match mechanism:
         case DatasetDenominator():
-            return mechanism.neighbours.step(), None
+            return mechanism.neighbours.big_k(), None
         case BatchDenominator(divides_by_size=True):
             count, q = mechanism.dataset_size or 0, mechanism.q
             # q - q (1-q)^N: the new record is in the batch, and not alone

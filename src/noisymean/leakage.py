@@ -111,7 +111,7 @@ def _by_batch(mechanism: BatchDenominator) -> Iterator[ExplicitPair]:
         means = shared * (sizes - divisor) / (divisor * sigma)
         means_with = (new - shared + shared * (sizes + 1.0 - divisor_with)) / (divisor_with * sigma)
         p = LineMixture(weights, means, 1.0 / divisor)
-        q_mix = LineMixture(
+        with_new = LineMixture(
             np.concatenate([(1.0 - q) * weights, q * weights]),
             np.concatenate([means, means_with]),
             np.concatenate([p.scales, 1.0 / divisor_with]),
@@ -120,7 +120,7 @@ def _by_batch(mechanism: BatchDenominator) -> Iterator[ExplicitPair]:
             Added(shared, new),
             mechanism.dimension or 1,
             p.present(),
-            q_mix.present(),
+            with_new.present(),
             log_scale=log_scale,
             line_only=last - first >= _MOST_SCALES,
             left_out=nodes.slack,

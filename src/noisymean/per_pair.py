@@ -61,12 +61,12 @@ def per_pair(
         shifts = shift(1.0 / (1.0 + growth), growth / (1.0 + growth))
         batch = _compressed(dimension, weights, shifts, -np.log1p(growth))
         return RevealedMixture((1.0 - q, q), (Identity(), batch))
-    step = mechanism.neighbours.step()
-    if step is None:
+    big_k = mechanism.neighbours.big_k()
+    if big_k is None:
         return Subsampled(Gaussian(float(np.sqrt(new_square)) / sigma), q)
-    shifts = np.concatenate([shift(0.0, 1.0), shift(step, 1.0)]) / (step + 1.0)
+    shifts = np.concatenate([shift(0.0, 1.0), shift(big_k, 1.0)]) / (big_k + 1.0)
     both = np.concatenate([(1.0 - q) * weights, q * weights])
-    return _compressed(dimension, both, shifts, np.full_like(shifts, log_ratio(step)))
+    return _compressed(dimension, both, shifts, np.full_like(shifts, log_ratio(big_k)))
 
 
 def _gram_matrix(gradients: ArrayLike | None, gram: ArrayLike | None) -> Array:

@@ -116,10 +116,10 @@ def transparent(mechanism: Mechanism) -> Law | None:
     """The paper's guarantee, batch and membership revealed; None for a denominator that it does not treat."""
     match mechanism:
         case DatasetDenominator():
-            step = mechanism.neighbours.step()
-            if step is None:
+            big_k = mechanism.neighbours.big_k()
+            if big_k is None:
                 return noisy_sum(mechanism)
-            return BySize(mechanism, partial(_shifted_and_joined, mechanism, step))
+            return BySize(mechanism, partial(_shifted_and_joined, mechanism, big_k))
         case BatchDenominator():
             given = given_batch(mechanism)
             # (1-q) on Id, q on the rest
@@ -146,19 +146,19 @@ def guarantee_tight(mechanism: Mechanism) -> LowerBound:
 
 
 def _of_dataset(mechanism: DatasetDenominator) -> tuple[Proof, ...]:
-    step, sum_only = mechanism.neighbours.step(), noisy_sum(mechanism)
-    if step is None:
+    big_k, sum_only = mechanism.neighbours.big_k(), noisy_sum(mechanism)
+    if big_k is None:
         return (Direct(sum_only),)
-    everything = Direct(BySize(mechanism, partial(_shifted_and_joined, mechanism, step)))
+    everything = Direct(BySize(mechanism, partial(_shifted_and_joined, mechanism, big_k)))
     if mechanism.q == 1.0:
         # one batch, one component each round: closed form, and exact
         return (everything,)
     return (
         everything,
         # D over its own denominator -> D over that of D' -> D'
-        Chain(BySize(mechanism, partial(batch_shift, mechanism, step, 0.0)), sum_only),
+        Chain(BySize(mechanism, partial(batch_shift, mechanism, big_k, 0.0)), sum_only),
         # D -> D' over the denominator of D -> D' over its own
-        Chain(sum_only, BySize(mechanism, partial(batch_shift, mechanism, step, 0.0, 1))),
+        Chain(sum_only, BySize(mechanism, partial(batch_shift, mechanism, big_k, 0.0, 1))),
     )
 
 
@@ -197,9 +197,9 @@ class BySize(Law):
         return self._nodes.power(count) if self.mechanism.q == 1.0 else None
 
 
-def _shifted_and_joined(mechanism: DatasetDenominator, step: float, groups: int) -> GaussianPairs:
+def _shifted_and_joined(mechanism: DatasetDenominator, big_k: float, groups: int) -> GaussianPairs:
     """Theorems EASGM_HIGH and FEASGM: the batch and the new record's membership are revealed."""
-    out, joined = (batch_shift(mechanism, step, offset, groups=groups) for offset in (0.0, step))
+    out, joined = (batch_shift(mechanism, big_k, offset, groups=groups) for offset in (0.0, big_k))
     q = mechanism.q
     return GaussianPairs(
         needed_dimension(mechanism),
@@ -211,7 +211,7 @@ def _shifted_and_joined(mechanism: DatasetDenominator, step: float, groups: int)
 
 
 def batch_shift(
-    mechanism: DatasetDenominator, step: float, offset: float, extra: int = 0, groups: int = 0
+    mechanism: DatasetDenominator, big_k: float, offset: float, extra: int = 0, groups: int = 0
 ) -> GaussianPairs:
     """Mixture over batch sizes k of T(N(0, I), N(mu_k, s^2 I)), mu_k = (offset + k)/((K+1) sigma): Theorem EASGM_HIGH's f_B.
 
@@ -219,8 +219,8 @@ def batch_shift(
     by its largest shift, which is sound under any tilt, as sums over many rounds need it.
     """
     count, q = (mechanism.dataset_size or 0) + extra, mechanism.q
-    unit = 1.0 / ((step + 1.0) * mechanism.noise_multiplier)
-    log_scale = log_ratio(step)
+    unit = 1.0 / ((big_k + 1.0) * mechanism.noise_multiplier)
+    log_scale = log_ratio(big_k)
     dimension = needed_dimension(mechanism)
     scale_spread = np.expm1(-2.0 * log_scale) * np.sqrt(0.5 * dimension)
     least_shift = max(unit * (offset + binomial.small_size(count, q)), 1e-300)
@@ -244,9 +244,9 @@ def needed_dimension(mechanism: Mechanism) -> int:
     return mechanism.dimension
 
 
-def log_ratio(step: float) -> float:
+def log_ratio(big_k: float) -> float:
     """log(K/(K+1)), accurate for any K."""
-    return -math.log1p(1.0 / step)
+    return -math.log1p(1.0 / big_k)
 
 
 # --- a denominator that is a function of |B| ---------------------------------------------------------------------------

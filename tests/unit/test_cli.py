@@ -334,14 +334,14 @@ def test_holds_undetermined_and_no_evidence() -> None:
 )
 def test_feasgm_without_a_step_says_where_there_is_one(size: int, rate: str) -> None:
     still = nm.FEASGM(dataset_size=size, dimension=2, sample_rate=rate, noise_multiplier=1.0)
-    assert still.neighbours.step() is None
+    assert still.neighbours.big_k() is None
     text = standing_still(still)
     assert text is not None
     assert f"At N = {size} FEASGM is SGM" in text
     other = int(text.rstrip(".").split("N = ")[-1])
     # the same as account says, which is the nearest: 140,199 and not 140,399
     assert other == still.nearest_step()
-    assert dataclasses.replace(still, dataset_size=other).neighbours.step() is not None
+    assert dataclasses.replace(still, dataset_size=other).neighbours.big_k() is not None
 
 
 def test_feasgm_with_a_step_needs_no_standing_still() -> None:

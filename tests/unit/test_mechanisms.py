@@ -105,18 +105,18 @@ class TestTheFloor:
 
 class TestTheStep:
     def test_easgm_steps_by_its_size(self) -> None:
-        assert nm.EASGM(**GOOD).neighbours.step() == 10
+        assert nm.EASGM(**GOOD).neighbours.big_k() == 10
 
     def test_easgm_of_nothing_is_undefined(self) -> None:
         with pytest.raises(nm.Undefined, match=r"dataset_size=0: must be >= 1 for EASGM; "):
-            nm.EASGM(**{**GOOD, "dataset_size": 0}).neighbours.step()
+            nm.EASGM(**{**GOOD, "dataset_size": 0}).neighbours.big_k()
 
     def test_sgm_never_steps(self) -> None:
-        assert nm.SGM(sample_rate=0.1, noise_multiplier=1.0).neighbours.step() is None
+        assert nm.SGM(sample_rate=0.1, noise_multiplier=1.0).neighbours.big_k() is None
 
     def test_feasgm_steps_when_its_floor_does(self) -> None:
         def step(size: int, rate: str) -> float | None:
-            return nm.FEASGM(**{**GOOD, "dataset_size": size, "sample_rate": rate}).neighbours.step()
+            return nm.FEASGM(**{**GOOD, "dataset_size": size, "sample_rate": rate}).neighbours.big_k()
 
         assert step(140_199, "0.005") == 700
         assert step(140_200, "0.005") is None
@@ -192,7 +192,7 @@ class TestPublicSize:
         for kind in (nm.EASGM, nm.FEASGM):
             mechanism = with_public_size(kind(**GOOD), adjacency)
             assert mechanism == nm.SGM(**GOOD)
-            assert mechanism.neighbours.step() is None
+            assert mechanism.neighbours.big_k() is None
 
     def test_add_remove_changes_nothing(self) -> None:
         for kind in KINDS:

@@ -53,7 +53,7 @@ def test_a_denominator_of_zero_is_refused() -> None:
     broken = loader(49, 1)
     assert broken.run(49).expected_batch_size == 0
     with pytest.raises(Undefined, match=r"^batch_size=1: must be .*divides by zero") as refusal:
-        broken.neighbours.step()
+        broken.neighbours.big_k()
     assert "\n" not in str(refusal.value)
     with pytest.raises(InvalidInput, match=r"batch_size=1"):
         nm.account(broken, steps=10, delta=1e-5)

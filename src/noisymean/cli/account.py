@@ -13,7 +13,7 @@ from rich.table import Table
 
 from noisymean import __version__
 from noisymean.accountant import account as compute
-from noisymean.accounts import Account, Neighbour, Pair
+from noisymean.accounts import Account, Pair, PairBounds
 from noisymean.cli import gate, options, values
 from noisymean.cli.mechanism import mechanism_of
 from noisymean.cli.output import (
@@ -208,7 +208,7 @@ def _print(
     say(out, f"- {told.short(told.grounds(answer))}.")
 
 
-def _of_neighbour(answer: Account, one: Neighbour) -> str:
+def _of_neighbour(answer: Account, one: PairBounds) -> str:
     leaked, sound = answer.value(one.leakage), answer.value(one.guarantee)
     return (
         f"one record {one.pair.change}: leakage {at_least(math.inf if leaked is None else leaked)},"

@@ -346,7 +346,7 @@ class Neighbours:
         before, after = self.noises
         return self.log_shrink + math.log1p((after - before) / before)
 
-    def step(self) -> float | None:
+    def big_k(self) -> float | None:
         """K with c'/c = (K+1)/K, None where both are divided by one number; Unproved where no proof covers what moves.
 
         K is N for EASGM and floor(N q) for FEASGM. Where it is None the mechanism *is* the noisy sum, post-processed.

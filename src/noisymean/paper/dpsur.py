@@ -29,7 +29,7 @@ from noisymean.numerics.logs import Array
 from noisymean.paper.photographs import Photographs
 from noisymean.targets.claims import claimed_curve
 from noisymean.targets.plain import from_plain, to_plain
-from noisymean.targets.protocol import Knob, Known, Neighbour, Run, Runnable
+from noisymean.targets.protocol import Knob, Known, Neighbour, Request, Runnable
 from noisymean.targets.records import GivenRows
 from noisymean.tradeoff import TradeOff
 
@@ -236,7 +236,7 @@ class DpsurUpdate(Runnable):
         """A rate."""
         return Knob.RATE
 
-    def run(self, run: Run) -> Array:
+    def run(self, run: Request) -> Array:
         """The target itself, on the designed gradients; the row that only D' has is zero."""
         rows = (*(tuple(row) for row in run.gradients.tolist()), (0.0,) * run.gradients.shape[1])
         target = Dpsur(

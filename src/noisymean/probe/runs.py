@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from noisymean.numerics.logs import Array
 from noisymean.probe.records import BOUND, NOISE
-from noisymean.targets.protocol import Knob, Run, Runnable, Setting
+from noisymean.targets.protocol import Knob, Request, Runnable, Setting
 
 
 def setting_of(size: int, chosen: Fraction | int) -> Setting:
@@ -28,7 +28,7 @@ def designed(
     **options: bool,
 ) -> Array:
     """The releases of `rounds` rounds on these gradients, which are designed for a bound of 1."""
-    run = Run(
+    run = Request(
         setting=setting,
         gradients=gradients * (bound / BOUND),
         noise_multiplier=noise,

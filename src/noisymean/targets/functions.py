@@ -28,7 +28,7 @@ from noisymean.errors import InvalidInput
 from noisymean.numerics.logs import Array
 from noisymean.targets.files import loaded
 from noisymean.targets.foreign import Misbehaved, call
-from noisymean.targets.protocol import BuiltIn, Knob, Raised, Run, Runnable
+from noisymean.targets.protocol import BuiltIn, Knob, Raised, Request, Runnable
 
 # Gradients of almost nothing instead of zero: a function may divide by their length.
 _FAINT = 1e-12
@@ -124,7 +124,7 @@ class FunctionOfGradients(Runnable):
         named = parameters(self.release).values()
         return {one.name for one in named if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)}
 
-    def run(self, run: Run) -> Array:
+    def run(self, run: Request) -> Array:
         """Round after round from one generator."""
         generator = np.random.default_rng(run.seed)
         taken = self._keywords

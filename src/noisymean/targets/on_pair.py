@@ -29,7 +29,7 @@ from noisymean.targets.protocol import (
     Known,
     Neighbour,
     Raised,
-    Run,
+    Request,
     Runnable,
     Setting,
     TrialFault,
@@ -172,7 +172,7 @@ class OnPair:
         size = neighbour.size(self.dataset_size)
 
         def once(source: np.random.Generator, index: int) -> Array:
-            run = Run(
+            run = Request(
                 setting=self._setting(size),
                 gradients=self._gradients[:size],
                 noise_multiplier=self.noise_multiplier,

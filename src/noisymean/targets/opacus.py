@@ -44,7 +44,7 @@ from noisymean.targets.opacus_releases.setup import (
 )
 from noisymean.targets.opacus_releases.sources import Rows
 from noisymean.targets.plain import from_plain, to_plain
-from noisymean.targets.protocol import Adaptation, Knob, Known, Neighbour, Raised, Run, Runnable, check_steps
+from noisymean.targets.protocol import Adaptation, Knob, Known, Neighbour, Raised, Request, Runnable, check_steps
 from noisymean.targets.records import GivenRows, OnOneAxis, Records
 from noisymean.targets.registry import described, from_described
 from noisymean.tradeoff import TradeOff
@@ -101,7 +101,7 @@ class OpacusRelease(Configured, Runnable):
             return None
         return Adaptation(_MOVING.target_unclipped_quantile, _MOVING.clipbound_learning_rate)
 
-    def run(self, run: Run) -> Array:
+    def run(self, run: Request) -> Array:
         """In a session of its own, through the release's own hooks; the row that only D' would have is zero."""
         records, dimension = run.gradients.shape
         rows = np.zeros((records + 1, dimension), np.float32)

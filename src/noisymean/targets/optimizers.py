@@ -19,7 +19,7 @@ import numpy as np
 
 from noisymean.errors import InvalidInput
 from noisymean.numerics.logs import Array
-from noisymean.targets.protocol import Knob, Raised, Run, Runnable
+from noisymean.targets.protocol import Knob, Raised, Request, Runnable
 
 Build = Callable[[int, float], Any]
 _KEPT = (
@@ -67,7 +67,7 @@ class BuiltOptimizer(Runnable):
             else "its noise is drawn from a generator that it was given, whose seed was not looked at"
         )
 
-    def run(self, run: Run) -> Array:
+    def run(self, run: Request) -> Array:
         """Poisson batches drawn here, the optimizer's own clipping, noise and division."""
         rate = float(run.setting.rate or 1)
         optimizer = self.build(run.setting.dataset_size, rate)
@@ -102,7 +102,7 @@ class Engine(Runnable):
         """The batch size of its loader."""
         return Knob.BATCH_SIZE
 
-    def run(self, run: Run) -> Array:
+    def run(self, run: Request) -> Array:
         """Forward, backward, `pre_step`, epoch after epoch."""
         import torch
         from torch import nn
@@ -141,7 +141,7 @@ class Engine(Runnable):
 
 
 @contextmanager
-def _borrowed(optimizer: Any, run: Run) -> Iterator[None]:
+def _borrowed(optimizer: Any, run: Request) -> Iterator[None]:
     """The optimizer at the run's noise and bound, its hook silent; everything as it was afterwards."""
     import torch
 

@@ -68,7 +68,7 @@ class Setting:
 
 @final
 @dataclass(frozen=True, eq=False)
-class Run:
+class Request:
     """Rounds on records with these gradients, before clipping."""
 
     setting: Setting
@@ -119,7 +119,7 @@ class Runnable(ABC):
         """How its sampling is set."""
 
     @abstractmethod
-    def run(self, run: Run) -> Array:
+    def run(self, run: Request) -> Array:
         """The releases, a row for each round; `Raised` if it raises."""
 
     @property

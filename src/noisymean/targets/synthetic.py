@@ -20,7 +20,7 @@ from noisymean.errors import InvalidInput, Undefined, check_number
 from noisymean.mechanisms import KINDS, Mechanism, from_plain
 from noisymean.numerics.logs import Array
 from noisymean.targets.claims import claimed_curve
-from noisymean.targets.protocol import Knob, Known, Neighbour, Raised, Run, Runnable, Setting, check_steps
+from noisymean.targets.protocol import Knob, Known, Neighbour, Raised, Request, Runnable, Setting, check_steps
 from noisymean.targets.records import Gradients
 from noisymean.tradeoff import TradeOff
 
@@ -74,7 +74,7 @@ class Formula(Runnable):
         """A round is a few array operations."""
         return True
 
-    def run(self, run: Run) -> Array:
+    def run(self, run: Request) -> Array:
         """All rounds at once."""
         size, dimension = run.gradients.shape
         try:
