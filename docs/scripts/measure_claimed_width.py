@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 
-from noisymean.many_rounds import sgm_cumulants
 from noisymean.compose.engine import Loss, Rounds
 from noisymean.laws.closed import Gaussian
 from noisymean.laws.subsampled import Subsampled
+from noisymean.many_rounds import sgm_cumulants
 from noisymean.tradeoff import Side
 
 RUNS = 400

@@ -13,8 +13,8 @@ import numpy as np
 
 import noisymean as nm
 from noisymean import explicit_pair
-from noisymean.laws.on_a_line import TabulatedPair, explicit_pairs
 from noisymean.laws.gaussian import gaussian_pair
+from noisymean.laws.on_a_line import TabulatedPair, explicit_pairs
 from noisymean.numerics.inversion import solve_decreasing
 from noisymean.tradeoff import TradeOff
 

@@ -27,7 +27,8 @@ import noisymean as nm
 from browser import Seen, browser_page
 from noisymean.cli.explore import read
 from noisymean.explore import answers, components, page, server, workers
-from noisymean.explore.settings import CONTROLS, MECHANISMS, Settings
+from noisymean.explore.settings import CONTROLS, Settings
+from noisymean.mechanisms import KINDS
 from noisymean.outward import at_least, at_most
 from noisymean.run_curves import RunCurves, growth, run_curves
 
@@ -57,7 +58,7 @@ def test_the_loader_is_asked_for_its_batch_size() -> None:
     assert settings.get("batch-size") == "7"
 
 
-@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("mechanism", KINDS)
 def test_the_command_says_what_the_page_says(mechanism: str) -> None:
     settings = Settings.of({"mechanism": mechanism})
     words = shlex.split(" ".join(settings.command_parts))

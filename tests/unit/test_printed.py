@@ -22,7 +22,7 @@ from test_documents import parsed
 
 import noisymean as nm
 from command_line import run
-from noisymean.cli.wants import WANTED, option
+from noisymean.cli.complaints import WANTED, option
 from noisymean.laws.on_a_line import explicit_pairs
 from noisymean.mechanisms import Adjacency, Mechanism
 from noisymean.mechanisms.opacus_rate import is_recovered, steps_at_most
@@ -74,8 +74,7 @@ class Page:
     def __init__(self, mechanism: Mechanism, steps: int, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> None:
         self.answer = nm.account(mechanism, steps=steps, delta=DELTA, adjacency=adjacency)
         shown = Run(
-            answer=self.answer, adjacency=adjacency, remarks=self.answer.remarks, reported=(), elsewhere=None, growth=None,
-            curves=None,
+            answer=self.answer, remarks=self.answer.remarks, reported=(), elsewhere=None, growth=None, curves=None,
         )  # fmt: skip
         content = report([account_section(shown, "run")], title="x", command="noisymean report")
         body = content[content.index("<main>") : content.index("</main>")]
@@ -435,7 +434,7 @@ PLACES = {
     "cli/report.py": "test_every_way_to_a_page_can_be_gone_again",
     "cli/reproduce.py": "test_the_commands_in_complaints; the pages: test_reproduction.py",
     "cli/targets.py": "test_the_commands_in_complaints",
-    "experiments/opacus_releases.py": "test_the_commands_in_complaints",
+    "paper/opacus_releases.py": "test_the_commands_in_complaints",
     "explore/components.py": "a heading",
     "explore/page.py": "names the command only",
     "explore/settings.py": "test_explore.py runs what its page shows",
@@ -443,13 +442,13 @@ PLACES = {
     "integrations/pytest_plugin.py": "test_integration_pytest.py runs what a failure shows",
     "probe/entry.py": "test_the_commands_in_complaints",
     "probe/packages.py": "test_the_commands_in_complaints",
-    "report/page/node.py": "names the commands only",
+    "report/page/untrusted.py": "names the commands only",
     "report/page/printed.py": "above",
     "report/page/sections.py": "test_every_way_to_a_page_can_be_gone_again",
-    "report/page/words.py": "names the command only",
-    "targets/data/catalogue.py": "test_the_commands_in_complaints",
-    "targets/data/folder.py": "test_the_commands_in_complaints",
-    "targets/data/formats.py": "test_the_commands_in_complaints",
+    "report/page/banners.py": "names the command only",
+    "paper/data/catalogue.py": "test_the_commands_in_complaints",
+    "paper/data/folder.py": "test_the_commands_in_complaints",
+    "paper/data/formats.py": "test_the_commands_in_complaints",
 }
 _COMMAND = re.compile(rf"noisymean (?:{'|'.join(COMMANDS)})\b")
 

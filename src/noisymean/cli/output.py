@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.progress import TextColumn
 
-from noisymean.cli.wants import refused
+from noisymean.cli.complaints import refused
 from noisymean.errors import InvalidInput, MissingDependency
 from noisymean.report import plots
 from noisymean.schema import SCHEMA

@@ -6,7 +6,7 @@ import os
 import tempfile
 from pathlib import Path
 
-from noisymean.cli.wants import option
+from noisymean.cli.complaints import option
 from noisymean.errors import InvalidInput
 
 

@@ -19,8 +19,8 @@ from noisymean.accountant import account
 from noisymean.accounts import Account
 from noisymean.cli import gate, options, values
 from noisymean.cli.account import record, steps_of
+from noisymean.cli.complaints import Missing
 from noisymean.cli.output import console, emit_json, error_console, said_beside_a_bar, say
-from noisymean.cli.wants import Missing
 from noisymean.errors import InvalidInput, Undefined
 from noisymean.mechanisms import exact_rate
 from noisymean.outward import at_least, at_most

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TypeVar, final
 
 from noisymean.cli import values
+from noisymean.cli.complaints import Missing, option, refused
 from noisymean.cli.mechanism import mechanism_of
-from noisymean.cli.wants import Missing, option, refused
 from noisymean.errors import InvalidInput
 from noisymean.laws.closed import EpsilonDelta
 from noisymean.mechanisms import SGM, exact_rate

@@ -10,18 +10,18 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
+from noisymean import curve
 from noisymean.accountant import account
 from noisymean.accounts import Account
 from noisymean.curves import Curves
 from noisymean.explore.settings import Question
 from noisymean.mechanisms import moving_pair
-from noisymean.numerics.logs import Array
-from noisymean.one_round import curve
 from noisymean.run_curves import Growth, RunCurves, run_curves
 
 # False positive rates of the pictures: dense at both ends, where the curves turn.
-ALPHA: Array = np.sin(0.5 * np.pi * np.linspace(0.0, 1.0, 101)) ** 2
+ALPHA: NDArray[np.float64] = np.sin(0.5 * np.pi * np.linspace(0.0, 1.0, 101)) ** 2
 # Tests that make a curve, to less than the width of its line; numbers of steps on the way to T.
 CURVE_POINTS, GROWTH_POINTS = 129, 5
 
@@ -63,15 +63,10 @@ def growth(question: Question, tell: Tell) -> Growth:
 
 
 def _grown(answers: Sequence[Account]) -> Growth:
-    missing = float("nan")
-    columns = (
-        [missing if (epsilon := getattr(answer, name).epsilon) is None else epsilon for answer in answers]
-        for name in ("claimed", "leakage", "guarantee")
-    )
-    return Growth(
-        np.array([answer.steps for answer in answers], dtype=np.float64),
-        *(np.array(column, dtype=np.float64) for column in columns),
-    )
+    columns = ([getattr(answer, name).epsilon for answer in answers] for name in ("claimed", "leakage", "guarantee"))
+    steps = [answer.steps for answer in answers]
+    # what is not known is not a number
+    return Growth(*(np.array(column, dtype=np.float64) for column in (steps, *columns)))
 
 
 PARTS: dict[str, Callable[[Question, Tell], Any]] = {

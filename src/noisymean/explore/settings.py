@@ -12,16 +12,8 @@ from urllib.parse import urlencode
 
 from noisymean.accountant import MOST_STEPS, SMALLEST_DELTA
 from noisymean.errors import check_number
-from noisymean.mechanisms import Mechanism
+from noisymean.mechanisms import KINDS, Mechanism
 
-MECHANISMS = {
-    "sgm": "a constant",
-    "easgm": "N·q",
-    "asgm": "the size of the batch",
-    "feasgm": "⌊N·q⌋, as Opacus 1.x does",
-    "opacus-loader": "what Opacus 1.x makes of N and b",
-}
-LOADER = "opacus-loader"
 _LONGEST = 60
 
 
@@ -61,6 +53,12 @@ CONTROLS = (
 DEFAULT_MECHANISM = "easgm"
 
 
+def unused_controls() -> dict[str, list[str]]:
+    """Of each mechanism, the controls that say nothing about it: those of settings that it is not made with."""
+    about = ("sample-rate", "batch-size")
+    return {name: [one for one in about if not kind.takes(one.replace("-", "_"))] for name, kind in KINDS.items()}
+
+
 @final
 @dataclass(frozen=True)
 class Question:
@@ -88,8 +86,8 @@ class Settings:
     def of(cls, typed: Mapping[str, object]) -> Settings:
         """From an address or from the page; what is not there has its default, what does not belong there is dropped."""
         mechanism = _text(typed.get("mechanism", DEFAULT_MECHANISM))
-        unused = "sample-rate" if mechanism == LOADER else "batch-size"
-        values = ((c.name, _text(typed.get(c.name, c.default))) for c in CONTROLS if c.name != unused)
+        unused = unused_controls().get(mechanism, [])
+        values = ((c.name, _text(typed.get(c.name, c.default))) for c in CONTROLS if c.name not in unused)
         return cls(mechanism, tuple(values))
 
     @property

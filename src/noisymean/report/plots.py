@@ -13,21 +13,23 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, TypeAlias, final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from noisymean.curves import Curves
 from noisymean.errors import MissingDependency
-from noisymean.numerics.logs import Array
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+Values: TypeAlias = NDArray[np.float64]
+
 FORMATS = (".png", ".svg", ".pdf")
 # False positive rates to draw at: dense at both ends, where the curves turn.
-ALPHA: Array = np.sin(0.5 * np.pi * np.linspace(0.0, 1.0, 301)) ** 2
+ALPHA: Values = np.sin(0.5 * np.pi * np.linspace(0.0, 1.0, 301)) ** 2
 # Curves closer than this everywhere are one curve on paper.
 _SAME = 1e-7
 
@@ -136,17 +138,17 @@ def load_matplotlib() -> Any:
     return matplotlib
 
 
-def _drawn(curves: Curves) -> list[tuple[Style, Array]]:
+def _drawn(curves: Curves) -> list[tuple[Style, Values]]:
     """The curves that exist for this mechanism, in drawing order."""
     found = ((style, getattr(curves, style.name)) for style in STYLES)
     return [(style, values) for style, values in found if values is not None and not np.isnan(values).all()]
 
 
-def _line(axes: Axes, style: Style, alpha: Array, values: Array) -> None:
+def _line(axes: Axes, style: Style, alpha: Values, values: Values) -> None:
     axes.plot(alpha, values, color=style.colour, lw=style.width, ls=style.dashes, label=style.label)
 
 
-def _shade(axes: Axes, curves: Curves, low: Array, high: Array) -> None:
+def _shade(axes: Axes, curves: Curves, low: Values, high: Values) -> None:
     if curves.violated.any():
         axes.fill_between(
             curves.alpha,

@@ -1,4 +1,4 @@
-"""Verdicts in words for a reader who decides and does not compute; the numbers follow further down the page."""
+"""What stands in the banner of a page: a verdict in words, for a reader who decides and does not compute."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ from dataclasses import dataclass
 from typing import Literal, final
 
 from noisymean.accounts import Account
-from noisymean.mechanisms import Adjacency, DatasetDenominator, Mechanism
-from noisymean.outward import Rounding, at_least, at_most, plain
+from noisymean.mechanisms import Adjacency
+from noisymean.outward import Rounding, at_least, plain
 from noisymean.probe.conclusions import Denominator
 from noisymean.probe.reading import CONSTANTS
+from noisymean.report import account_words
 from noisymean.report.page.records import AuditRecord
 from noisymean.report.page.releases import CodeRecord
 from noisymean.run_curves import RunCurves
+from noisymean.words import BEYOND_DOUBLES
 
-NONE_KNOWN = "none known"
 # Beyond these a promise is kept easily: odds may change by e^10, or one record in ten may be given away.
 _WEAK_EPSILON, _WEAK_DELTA = 10.0, 0.1
 # From worst to best: the page's verdict is the worst of its sections.
@@ -24,8 +25,8 @@ ORDER = ("violated", "data-dependent", "undetermined", "unknown", "not-violated"
 
 @final
 @dataclass(frozen=True)
-class Verdict:
-    """One word for programs; a label, a headline and some sentences for people."""
+class Banner:
+    """A verdict: one word for programs; how it looks, a label, a headline and some sentences for people."""
 
     word: str
     kind: Literal["good", "bad", "unknown"]
@@ -41,37 +42,31 @@ def worst(words: list[str]) -> str:
     return min(words, key=ORDER.index)
 
 
-def together(verdicts: list[Verdict]) -> Verdict:
-    """The verdict on the whole page: that of its only part, or how many parts say what."""
-    word = worst([one.word for one in verdicts])
-    lead = max((one for one in verdicts if one.word == word), key=lambda one: one.lost)
-    if len(verdicts) == 1:
+def together(banners: list[Banner]) -> Banner:
+    """The banner of the whole page: that of its only part, or how many parts say what."""
+    word = worst([one.word for one in banners])
+    lead = max((one for one in banners if one.word == word), key=lambda one: one.lost)
+    if len(banners) == 1:
         return lead
-    total = len(verdicts)
-    bad, open_ = (sum(one.kind == kind for one in verdicts) for kind in ("bad", "unknown"))
+    total = len(banners)
+    bad, open_ = (sum(one.kind == kind for one in banners) for kind in ("bad", "unknown"))
     if bad:
         headline = f"{bad} of {total} results {'speaks' if bad == 1 else 'speak'} against the promised privacy."
-        return Verdict(word, "bad", lead.label, headline, f"The worst of them: {lead.headline}")
+        return Banner(word, "bad", lead.label, headline, f"The worst of them: {lead.headline}")
     if open_:
         headline = f"Nothing here speaks against the promised privacy, and {open_} of {total} results leave it open."
-        return Verdict(word, "unknown", lead.label, headline)
-    return Verdict(word, "good", lead.label, f"All {total} results support the promised privacy.")
+        return Banner(word, "unknown", lead.label, headline)
+    return Banner(word, "good", lead.label, f"All {total} results support the promised privacy.")
 
 
 def number(value: float | None, rounded: Rounding = format) -> str:
     """Four digits, a bound rounded to its own side; what double precision cannot hold is said."""
-    return "more than double precision can hold" if value is None or math.isinf(value) else plain(rounded(value, ".4g"))
+    return BEYOND_DOUBLES if value is None or math.isinf(value) else plain(rounded(value, ".4g"))
 
 
-# The side of each of the three numbers.
-ROUNDED = {"claimed": at_most, "leakage": at_least, "guarantee": at_most}
-
-
-def value_of(answer: Account, which: str) -> float | None:
-    """Claimed, leakage or guarantee: the one of epsilon and delta that was asked for; None where none is known."""
-    bound = getattr(answer, which)
-    found: float | None = bound.epsilon if answer.asked_delta else bound.delta
-    return found
+def three(answer: Account) -> dict[str, str]:
+    """Claimed, leakage and guarantee as a page shows them: four digits, as people write them."""
+    return {which: account_words.number(answer, which, ".4g", plain) for which in account_words.ROUNDED}
 
 
 def symbol(answer: Account) -> str:
@@ -79,24 +74,16 @@ def symbol(answer: Account) -> str:
     return "ε" if answer.asked_delta else "δ"
 
 
-def why_no_guarantee(answer: Account) -> str | None:
-    """The reasons that the accountant gives."""
-    return "; ".join(map(str, answer.unproved)) or None
-
-
 # --- an account --------------------------------------------------------------------------------------------------------
 
 
-def account_verdict(answer: Account, adjacency: Adjacency) -> Verdict:
+def account_banner(answer: Account) -> Banner:
     """Is the promise kept?"""
-    claim, leaked, sound = (
-        f"{symbol(answer)} = {number(value_of(answer, which), ROUNDED[which])}"
-        for which in ("claimed", "leakage", "guarantee")
-    )
+    claim, leaked, sound = (f"{symbol(answer)} = {shown}" for shown in three(answer).values())
     fixed, lost = _fixed(answer), _lost(answer.leakage.epsilon, answer.leakage.delta)
     match answer.verdict:
-        case "violated" if adjacency is Adjacency.REPLACE_ONE:
-            return Verdict(
+        case "violated" if answer.adjacency is Adjacency.REPLACE_ONE:
+            return Banner(
                 "violated",
                 "bad",
                 "promise not kept",
@@ -106,7 +93,7 @@ def account_verdict(answer: Account, adjacency: Adjacency) -> Verdict:
                 lost,
             )
         case "violated":
-            return Verdict(
+            return Banner(
                 "violated",
                 "bad",
                 "promise not kept",
@@ -118,7 +105,7 @@ def account_verdict(answer: Account, adjacency: Adjacency) -> Verdict:
             )
         case "holds":
             weak = _promises_little(answer)
-            return Verdict(
+            return Banner(
                 "holds",
                 "unknown" if weak else "good",
                 "promise kept, but a weak one" if weak else "promise kept",
@@ -127,8 +114,8 @@ def account_verdict(answer: Account, adjacency: Adjacency) -> Verdict:
                 + (" But a value this large promises little: an attacker may learn almost everything." if weak else ""),
             )
         case "undetermined":
-            upper = "no bound is known" if value_of(answer, "guarantee") is None else f"at most {sound} is proved"
-            return Verdict(
+            upper = "no bound is known" if answer.value(answer.guarantee) is None else f"at most {sound} is proved"
+            return Banner(
                 "undetermined",
                 "unknown",
                 "not decided",
@@ -173,14 +160,15 @@ def _percent(value: float, rounded: Rounding) -> str:
     return "more than 99.99 %" if value > 99.99 else f"{rounded(value, '.2f' if value > 99.0 else '.1f')} %"
 
 
-def remedy(mechanism: Mechanism, verdict: str, adjacency: Adjacency) -> tuple[str, ...]:
+def remedy(answer: Account) -> tuple[str, ...]:
     """What to change, in paragraphs."""
-    if adjacency is Adjacency.REPLACE_ONE:
+    mechanism = answer.mechanism
+    if answer.adjacency is Adjacency.REPLACE_ONE:
         return (
             "Nothing has to change in the code: where the number of records is public, the denominator is a constant.",
             "State the guarantee for a replaced record, not the one for a record added or removed.",
         )
-    if verdict == "holds":
+    if answer.verdict == "holds":
         if mechanism.size_matters:
             here = "This is so at this number of records. Dividing by a public constant makes it so at every other."
             return ("None needed for this run.", here)
@@ -194,7 +182,7 @@ def remedy(mechanism: Mechanism, verdict: str, adjacency: Adjacency) -> tuple[st
         return ("None needed: the denominator is a constant.",)
     if not mechanism.rate_from_size:
         return (constant,)
-    if isinstance(mechanism, DatasetDenominator) and mechanism.rate_moves:
+    if mechanism.q != mechanism.rate_with:
         return (
             constant,
             "Fix the sampling rate q as well. Here one record more changes it, because it is computed as one over the"
@@ -206,13 +194,13 @@ def remedy(mechanism: Mechanism, verdict: str, adjacency: Adjacency) -> tuple[st
 # --- an audit ----------------------------------------------------------------------------------------------------------
 
 
-def audit_verdict(found: AuditRecord) -> Verdict:
+def audit_banner(found: AuditRecord) -> Banner:
     """What running it has shown."""
     runs = f"{found.trials:,} runs"
     sure = f"{100.0 * found.confidence:g} % confidence"
     match found.verdict:
         case "violated":
-            return Verdict(
+            return Banner(
                 "violated",
                 "bad",
                 "promise not kept",
@@ -222,7 +210,7 @@ def audit_verdict(found: AuditRecord) -> Verdict:
                 _lost(found.epsilon_lower, found.delta_lower),
             )
         case "not-violated":
-            return Verdict(
+            return Banner(
                 "not-violated",
                 "unknown",
                 "no violation found",
@@ -231,14 +219,14 @@ def audit_verdict(found: AuditRecord) -> Verdict:
                 "This does not prove the promise: another attacker, or more runs, may do better.",
             )
         case None if found.interrupted and found.claimed is not None:
-            return Verdict(
+            return Banner(
                 "undetermined",
                 "unknown",
                 "interrupted",
                 f"The audit was interrupted after {runs}: nothing so far speaks against the promise, and that is no verdict.",
             )
         case _:
-            return Verdict(
+            return Banner(
                 "no-claim",
                 "unknown",
                 "nothing claimed",
@@ -253,16 +241,16 @@ def _sentence(reason: str) -> str:
 # --- a code audit ------------------------------------------------------------------------------------------------------
 
 
-def code_verdict(found: CodeRecord) -> Verdict:
+def code_banner(found: CodeRecord) -> Banner:
     """What the code divides by."""
     if found.kind is not None:
-        return _read_verdict(found)
-    unsound = [one for one in found.releases if one.word == "data-dependent"]
-    unclear = [one for one in found.releases if one.word == "unknown"]
+        return _read_banner(found)
+    unsound = [one for one in found.releases if one.verdict is Denominator.DATA_DEPENDENT]
+    unclear = [one for one in found.releases if one.verdict is Denominator.UNKNOWN]
     total = len(found.releases)
     what = f"{total} release{'s' if total > 1 else ''} of {found.package}"
     if unsound:
-        return Verdict(
+        return Banner(
             "data-dependent",
             "bad",
             "depends on the data",
@@ -271,28 +259,28 @@ def code_verdict(found: CodeRecord) -> Verdict:
             "Whether a particular run breaks its promise depends on its settings: 'noisymean account' says so.",
         )
     if unclear:
-        return Verdict(
+        return Banner(
             "unknown",
             "unknown",
             "not decided",
             f"For {len(unclear)} of {what} it could not be found what is divided by.",
         )
-    return Verdict("constant", "good", "a constant", f"All of {what} divide by a constant: their accounting applies.")
+    return Banner("constant", "good", "a constant", f"All of {what} divide by a constant: their accounting applies.")
 
 
-def _read_verdict(found: CodeRecord) -> Verdict:
+def _read_banner(found: CodeRecord) -> Banner:
     by = f"{found.files:,} file{'' if found.files == 1 else 's'} read; nothing was run"
     run_it = "Run it to know: 'noisymean probe FILE.py:NAME', NAME being a function that does one step."
     match found.verdict:
         case Denominator.DATA_DEPENDENT:
-            return Verdict(
+            return Banner(
                 "data-dependent",
                 "bad",
                 "depends on the data",
                 f"{found.package} divides the noisy sum by a number that depends on the data ({by}).",
             )
         case Denominator.CONSTANT:
-            return Verdict(
+            return Banner(
                 "constant",
                 "good",
                 "a constant",
@@ -308,7 +296,7 @@ def _read_verdict(found: CodeRecord) -> Verdict:
                 else "none was found"
             )
             seen = "not all of it could be read" if found.unreadable else seen
-            return Verdict(
+            return Banner(
                 "unknown",
                 "unknown",
                 "not decided",
