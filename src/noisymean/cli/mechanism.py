@@ -64,7 +64,8 @@ def mechanism_of(
     _check_unused(kind, drop_last, calibrated)
     if (noise_multiplier is None) == (calibrated is None):
         if noise_multiplier is None:
-            raise Missing("noise_multiplier", f"or --calibrated-to for {_those_with('target_epsilon')}")
+            other = f"or --calibrated-to for {name}" if kind.takes("target_epsilon") else ""
+            raise Missing("noise_multiplier", other)
         raise InvalidInput("noise_multiplier", noise_multiplier, "left out with --calibrated-to", "one of the two")
     typed: dict[str, Any] = {
         "dataset_size": None if dataset_size is None else values.whole("dataset_size", dataset_size),

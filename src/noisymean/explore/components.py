@@ -234,13 +234,6 @@ def banner(shown: Banner) -> html.Div:
     )
 
 
-def in_symbols(complaint: str) -> str:
-    """`dataset_size='abc': must be ...` as `N = 'abc': must be ...`: the page has no other name for it."""
-    name, equals, rest = complaint.partition("=")
-    symbols = {control.name.replace("-", "_"): control.symbol for control in CONTROLS}
-    return f"{symbols[name]} = {rest}" if equals and name in symbols else complaint
-
-
 def command_line(settings: Settings) -> list[Any]:
     """The command, never broken between an option and its value."""
     first, *options = settings.command_parts

@@ -20,7 +20,7 @@ from noisymean.accounts import Account
 from noisymean.curves import Curves
 from noisymean.errors import NoisymeanError
 from noisymean.explore import components
-from noisymean.explore.settings import CONTROLS, Reader, Settings
+from noisymean.explore.settings import CONTROLS, Reader, Settings, in_symbols
 from noisymean.explore.workers import Newest, Outcome, Workers
 from noisymean.report.page import figures
 from noisymean.report.page.banners import Banner, account_banner
@@ -118,7 +118,7 @@ def _answered(app: dash.Dash, read: Reader, workers: Workers) -> None:
         try:
             return workers.ask(part, read(Settings.of(settings["values"])), wanted)
         except NoisymeanError as fault:
-            return Outcome("refused", message=str(fault))
+            return Outcome("refused", message=in_symbols(fault))
 
     @app.callback(Output("answer", "data"), Input("settings", "data"), prevent_initial_call=True)
     def numbers(settings: dict[str, Any]) -> dict[str, Any]:
@@ -185,7 +185,7 @@ def _shown(outcome: Outcome, settings: Settings, limit: float) -> dict[str, Any]
         longer = f"This setting takes longer than {limit:g} seconds: run the command below."
         shown = Banner("slow", "unknown", "takes longer", longer)
     elif outcome.kind == "refused":
-        shown = Banner("refused", "bad", "not possible", components.in_symbols(outcome.message))
+        shown = Banner("refused", "bad", "not possible", outcome.message)
     else:
         below = "The command below shows it in full."
         shown = Banner("failed", "bad", "a fault of noisymean", outcome.message, below)
@@ -243,7 +243,7 @@ def _downloads(server: flask.Flask, read: Reader, workers: Workers) -> None:
         try:
             outcome = workers.ask(part, read(Settings.of(flask.request.args)))
         except NoisymeanError as fault:
-            outcome = Outcome("refused", message=str(fault))
+            outcome = Outcome("refused", message=in_symbols(fault))
         match outcome.kind:
             case "complete":
                 headers = {"Content-Disposition": f'attachment; filename="noisymean-{part}.csv"'}

@@ -11,7 +11,7 @@ from typing import TypeAlias, final
 from urllib.parse import urlencode
 
 from noisymean.accountant import MOST_STEPS, SMALLEST_DELTA
-from noisymean.errors import check_number
+from noisymean.errors import InvalidInput, NoisymeanError, Shown, check_number
 from noisymean.mechanisms import KINDS, Mechanism
 
 _LONGEST = 60
@@ -51,6 +51,14 @@ CONTROLS = (
     Control("delta", "δ", "delta", 1e-15, 0.1, "1e-5", whole=False),
 )
 DEFAULT_MECHANISM = "easgm"
+
+
+def in_symbols(fault: NoisymeanError) -> str:
+    """A complaint with the page's name for what it is about: `N = 'abc': must be ...`."""
+    symbols = {one.name.replace("-", "_"): one.symbol for one in CONTROLS}
+    if not isinstance(fault, InvalidInput) or fault.name not in symbols:
+        return str(fault)
+    return str(InvalidInput(f"{symbols[fault.name]} ", Shown(f" {fault.value}"), fault.allowed, fault.remedy))
 
 
 def unused_controls() -> dict[str, list[str]]:

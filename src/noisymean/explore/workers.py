@@ -21,7 +21,7 @@ from typing import Any, Literal, final
 
 from noisymean.errors import NoisymeanError
 from noisymean.explore.answers import PARTS
-from noisymean.explore.settings import Question
+from noisymean.explore.settings import Question, in_symbols
 
 LIMIT_SECONDS = 8.0
 _GRACE_SECONDS = 1.5
@@ -106,7 +106,7 @@ def _answer(connection: Connection, part: str, question: Question) -> None:
     try:
         answer = PARTS[part](question, lambda early: connection.send(("partial", early)))
     except NoisymeanError as fault:
-        connection.send(("refused", str(fault)))
+        connection.send(("refused", in_symbols(fault)))
     except OSError:
         raise
     except Exception as fault:  # the boundary of the process
