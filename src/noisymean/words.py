@@ -23,9 +23,14 @@ BEYOND_DOUBLES = "more than double precision can hold"
 NO_CURVE_OF_IT = "the guarantee is known at this δ; its whole curve is not computed here"
 
 
+def capital(words: str) -> str:
+    """With a capital letter."""
+    return f"{words[0].upper()}{words[1:]}"
+
+
 def sentence(words: str) -> str:
     """With a capital letter and a full stop."""
-    return f"{words[0].upper()}{words[1:]}."
+    return f"{capital(words)}."
 
 
 def typeset(words: str) -> str:

@@ -11,6 +11,7 @@ from noisymean.cli.account import steps_of
 from noisymean.cli.output import console, emit_json, say
 from noisymean.outward import at_most
 from noisymean.report.account_words import number
+from noisymean.words import sentence
 
 
 def command(
@@ -43,7 +44,7 @@ def command(
     if json:
         emit_json({**found.to_dict(), "version": __version__})
     elif found.noise_multiplier is None:
-        say(console(), f"{found.reason[0].upper()}{found.reason[1:]}.")
+        say(console(), sentence(found.reason))
     else:
         sound, leaked, claim = (number(found.account, which) for which in ("guarantee", "leakage", "claimed"))
         said = f"guaranteed epsilon {sound}, leakage {leaked}, claimed {claim}."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 from typing import Annotated, final
@@ -49,29 +49,16 @@ SETTINGS: tuple[tuple[str, Mechanism], ...] = (
 
 
 @final
-@dataclass(frozen=True)
-class Triple:
-    """One quantity of the claim, the best guarantee and the best attack."""
-
-    claimed: float
-    guarantee: float
-    leakage: float
-
-    def shown(self, *, low_is_private: bool) -> list[str]:
-        """For the table; the claim and the guarantee rounded to the side that promises less, the leakage that shows less."""
-        promise, attack = (at_most, at_least) if low_is_private else (at_least, at_most)
-        return [promise(self.claimed, ".6f"), promise(self.guarantee, ".6f"), attack(self.leakage, ".6f")]
-
-
-@final
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Row:
-    """One setting and what was found: the false negative rate at ALPHA, and the advantage max(1 - alpha - beta)."""
+    """One setting and what was found of the claim, the best guarantee and the best attack, each by its name."""
 
     title: str
     curves: Curves
-    false_negative: Triple
-    advantage: Triple
+    # the false negative rate at ALPHA: low promises less
+    false_negative: dict[str, float]
+    # the advantage, max(1 - alpha - beta): high promises less
+    advantage: dict[str, float]
 
     @property
     def name(self) -> str:
@@ -85,10 +72,17 @@ class Row:
             "mechanism": self.curves.mechanism.name,
             "settings": self.curves.mechanism.settings(),
             "alpha": ALPHA,
-            "false_negative_rate": asdict(self.false_negative),
-            "advantage": asdict(self.advantage),
+            "false_negative_rate": self.false_negative,
+            "advantage": self.advantage,
             "verdict": self.curves.verdict,
         }
+
+    def cells(self) -> tuple[list[str], list[str]]:
+        """For the table; the claim and the guarantee rounded to the side that promises less, the leakage that shows less."""
+        shown = []
+        for found, promise, attack in ((self.false_negative, at_least, at_most), (self.advantage, at_most, at_least)):
+            shown.append([(attack if name == "leakage" else promise)(value, ".6f") for name, value in found.items()])
+        return shown[0], shown[1]
 
 
 def command(
@@ -118,10 +112,9 @@ def command(
 
 
 def _measured(title: str, mechanism: Mechanism) -> Row:
-    curves = curve(mechanism, plots.ALPHA)
-    at = curve(mechanism, [ALPHA])
-    false_negative = Triple(*(float(_beta(at, name)[0]) for name in _NAMES))
-    return Row(title, curves, false_negative, Triple(*(_advantage(curves, name) for name in _NAMES)))
+    curves, at = curve(mechanism, plots.ALPHA), curve(mechanism, [ALPHA])
+    false_negative = {name: float(_beta(at, name)[0]) for name in _NAMES}
+    return Row(title, curves, false_negative, {name: _advantage(curves, name) for name in _NAMES})
 
 
 def _beta(curves: Curves, name: str) -> NDArray[np.float64]:
@@ -145,7 +138,7 @@ def _print(rows: list[Row], figure: Path) -> None:
         table.add_column(name, justify="right" if name in _NAMES else "left", no_wrap=True)
     for row in rows:
         style = "bold" if row.curves.verdict == "violated" else None
-        beta, advantage = row.false_negative.shown(low_is_private=False), row.advantage.shown(low_is_private=True)
+        beta, advantage = row.cells()
         table.add_row(f"{row.name}, {row.title}", f"beta({ALPHA:g})", *beta, style=style)
         table.add_row(_compact(row.curves.mechanism), "advantage", *advantage, style=style, end_section=True)
     out.print(table, "")
@@ -168,8 +161,9 @@ def _finding(rows: list[Row]) -> str:
     held = ", ".join(row.name for row in rows if row.curves.verdict == "holds") or "none"
     if not violated:
         return f"No claim is violated; claims that hold: {held}."
-    worst = max(violated, key=lambda row: row.advantage.leakage / row.advantage.claimed)
+    times = {row: row.advantage["leakage"] / row.advantage["claimed"] for row in violated}
+    worst = max(violated, key=times.__getitem__)
     return (
         f"{len(violated)} of {len(rows)} claims are violated, worst by {worst.name} ({worst.title}), where an attacker's"
-        f" advantage is {worst.advantage.leakage / worst.advantage.claimed:.3g} times the claimed one; claims that hold: {held}."
+        f" advantage is {times[worst]:.3g} times the claimed one; claims that hold: {held}."
     )

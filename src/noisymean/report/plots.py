@@ -7,10 +7,7 @@ and width, so that a grey print can be read.
 
 from __future__ import annotations
 
-import os
-import secrets
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, final
@@ -20,6 +17,7 @@ from numpy.typing import NDArray
 
 from noisymean.curves import Curves
 from noisymean.errors import MissingDependency
+from noisymean.report.files import whole_file
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -112,20 +110,13 @@ def comparison_figure(panels: Sequence[tuple[str, Curves]]) -> Figure:
 
 
 def save(figure: Figure, path: Path) -> None:
-    """Write `figure` to `path`, whole or not at all: first beside it under another name, then moved into place."""
+    """Write `figure` to `path`, whole or not at all."""
     matplotlib = load_matplotlib()
     kind = path.suffix.lower().removeprefix(".")
     # a date would make two runs of the same input differ
     dateless: dict[str, Any] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
-    unfinished = path.with_name(f".{secrets.token_hex(8)}.unfinished")
-    try:
-        with unfinished.open("xb") as stream, matplotlib.rc_context(TEXT):
-            figure.savefig(stream, format=kind, dpi=200, metadata=dateless.get(kind))
-        os.replace(unfinished, path)
-    except BaseException:
-        with suppress(OSError):
-            unfinished.unlink()
-        raise
+    with whole_file(path) as stream, matplotlib.rc_context(TEXT):
+        figure.savefig(stream, format=kind, dpi=200, metadata=dateless.get(kind))
 
 
 def load_matplotlib() -> Any:
@@ -144,41 +135,49 @@ def _drawn(curves: Curves) -> list[tuple[Style, Values]]:
     return [(style, values) for style, values in found if values is not None and not np.isnan(values).all()]
 
 
-def _line(axes: Axes, style: Style, alpha: Values, values: Values) -> None:
-    axes.plot(alpha, values, color=style.colour, lw=style.width, ls=style.dashes, label=style.label)
+def line(axes: Axes, style: Style, x: Values, y: Values, **more: Any) -> None:
+    """One curve, in its style."""
+    axes.plot(x, y, color=style.colour, lw=style.width, ls=style.dashes, label=style.label, **more)
 
 
-def _shade(axes: Axes, curves: Curves, low: Values, high: Values) -> None:
-    if curves.violated.any():
-        axes.fill_between(
-            curves.alpha,
-            low,
-            high,
-            where=curves.violated.tolist(),
-            interpolate=True,
-            facecolor="#fbe9df",
-            edgecolor="#eab797",
-            hatch="////",
-            linewidth=0.0,
-            label=_VIOLATED,
-            zorder=0,
-        )
+def shade(axes: Axes, alpha: Values, low: Values, high: Values, where: NDArray[np.bool_]) -> None:
+    """The area in which an attacker is and the claim says that none can be."""
+    axes.fill_between(
+        alpha,
+        low,
+        high,
+        where=where.tolist(),
+        interpolate=True,
+        facecolor="#fbe9df",
+        edgecolor="#eab797",
+        hatch="////",
+        linewidth=0.0,
+        label=_VIOLATED,
+        zorder=0,
+    )
+
+
+def as_rates(axes: Axes) -> None:
+    """False negative against false positive rate."""
+    axes.set(xlim=(0, 1), ylim=(0, 1), aspect="equal", xlabel=_FALSE_POSITIVE, ylabel=_FALSE_NEGATIVE)
 
 
 def _draw_curves(axes: Axes, curves: Curves) -> None:
     """beta against alpha."""
-    _shade(axes, curves, curves.leakage, curves.claimed)
+    if curves.violated.any():
+        shade(axes, curves.alpha, curves.leakage, curves.claimed, curves.violated)
     for style, values in _drawn(curves):
-        _line(axes, style, curves.alpha, values)
-    axes.set(xlim=(0, 1), ylim=(0, 1), aspect="equal", xlabel=_FALSE_POSITIVE, ylabel=_FALSE_NEGATIVE)
+        line(axes, style, curves.alpha, values)
+    as_rates(axes)
 
 
 def _draw_below(axes: Axes, curves: Curves) -> None:
     """claimed - beta against alpha: above 0 the attacker does better than is claimed."""
     drawn = [(style, curves.claimed - values) for style, values in _drawn(curves)]
-    _shade(axes, curves, np.zeros_like(curves.alpha), curves.claimed - curves.leakage)
+    if curves.violated.any():
+        shade(axes, curves.alpha, np.zeros_like(curves.alpha), curves.claimed - curves.leakage, curves.violated)
     for style, values in drawn:
-        _line(axes, style, curves.alpha, values)
+        line(axes, style, curves.alpha, values)
     # the estimate by a central limit theorem can be far from everything else: it does not choose the scale
     exact = np.concatenate([values for style, values in drawn if style.name != "ceiling_clt"])
     low, high = float(exact.min()), float(exact.max())

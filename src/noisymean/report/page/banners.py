@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import dataclass
-from typing import Literal, final
+from typing import Literal, TypeAlias, final
 
 from noisymean.accounts import Account
 from noisymean.mechanisms import Adjacency
@@ -15,31 +16,47 @@ from noisymean.report import account_words
 from noisymean.report.page.records import AuditRecord
 from noisymean.report.page.releases import CodeRecord
 from noisymean.run_curves import RunCurves
-from noisymean.words import BEYOND_DOUBLES
+from noisymean.words import BEYOND_DOUBLES, capital
 
 # Beyond these a promise is kept easily: odds may change by e^10, or one record in ten may be given away.
 _WEAK_EPSILON, _WEAK_DELTA = 10.0, 0.1
-# From worst to best: the page's verdict is the worst of its sections.
-ORDER = ("violated", "data-dependent", "undetermined", "unknown", "not-violated", "no-claim", "holds", "constant")
+Look: TypeAlias = Literal["good", "bad", "unknown"]
+
+# Every verdict that a part of a page can have, from worst to best: how it looks, and in a few words.
+LOOKS: dict[str, tuple[Look, str]] = {
+    "violated": ("bad", "promise not kept"),
+    "data-dependent": ("bad", "depends on the data"),
+    "undetermined": ("unknown", "not decided"),
+    "unknown": ("unknown", "not decided"),
+    "not-violated": ("unknown", "no violation found"),
+    "no-claim": ("unknown", "nothing claimed"),
+    "holds": ("good", "promise kept"),
+    "constant": ("good", "a constant"),
+}
 
 
 @final
 @dataclass(frozen=True)
 class Banner:
-    """A verdict: one word for programs; how it looks, a label, a headline and some sentences for people."""
+    """A verdict: one word for programs; a headline, some sentences, how it looks and a label for people."""
 
     word: str
-    kind: Literal["good", "bad", "unknown"]
+    kind: Look
     label: str
     headline: str
     text: str = ""
     # (epsilon, delta) that is lost at least: of several that are violated, the largest leads the page
     lost: tuple[float, float] = (0.0, 0.0)
 
+    @classmethod
+    def of(cls, word: str, headline: str, text: str = "", lost: tuple[float, float] = (0.0, 0.0)) -> Banner:
+        """As that verdict always looks."""
+        return cls(word, *LOOKS[word], headline, text, lost)
+
 
 def worst(words: list[str]) -> str:
     """The word that the page as a whole is to have."""
-    return min(words, key=ORDER.index)
+    return min(words, key=list(LOOKS).index)
 
 
 def together(banners: list[Banner]) -> Banner:
@@ -80,47 +97,32 @@ def symbol(answer: Account) -> str:
 def account_banner(answer: Account) -> Banner:
     """Is the promise kept?"""
     claim, leaked, sound = (f"{symbol(answer)} = {shown}" for shown in three(answer).values())
-    fixed, lost = _fixed(answer), _lost(answer.leakage.epsilon, answer.leakage.delta)
+    fixed, this_run = _fixed(answer), "the privacy promised for this training run is"
     match answer.verdict:
-        case "violated" if answer.adjacency is Adjacency.REPLACE_ONE:
-            return Banner(
-                "violated",
-                "bad",
-                "promise not kept",
-                f"The privacy promised for this training run is not kept when a record is replaced: {claim} is promised, and"
-                f" at least {leaked} is certainly lost{fixed}.",
-                "The promise was made for one record added or removed. A replaced record is one removed and one added.",
-                lost,
-            )
         case "violated":
-            return Banner(
+            replaced = answer.adjacency is Adjacency.REPLACE_ONE
+            when = " when a record is replaced" if replaced else ""
+            return Banner.of(
                 "violated",
-                "bad",
-                "promise not kept",
-                f"The privacy promised for this training run is not kept: {claim} is promised, and at least {leaked} is"
-                f" certainly lost{fixed}.",
-                "This does not rest on an estimate. Two datasets are named below that differ in one person's record and that"
-                " can be told apart from what the run releases, better than the promise allows.",
-                lost,
+                f"{capital(this_run)} not kept{when}: {claim} is promised, and at least {leaked} is certainly lost{fixed}.",
+                "The promise was made for one record added or removed. A replaced record is one removed and one added."
+                if replaced
+                else "This does not rest on an estimate. Two datasets are named below that differ in one person's record and"
+                " that can be told apart from what the run releases, better than the promise allows.",
+                _lost(answer.leakage.epsilon, answer.leakage.delta),
             )
         case "holds":
-            weak = _promises_little(answer)
-            return Banner(
-                "holds",
-                "unknown" if weak else "good",
-                "promise kept, but a weak one" if weak else "promise kept",
-                f"The privacy promised for this training run is kept, {answer.condition}: {sound} is proved{fixed}.",
-                f"The proof covers every dataset of this size, and any record of it that is {answer.change}."
-                + (" But a value this large promises little: an attacker may learn almost everything." if weak else ""),
-            )
+            headline = f"{capital(this_run)} kept, {answer.condition}: {sound} is proved{fixed}."
+            proof = f"The proof covers every dataset of this size, and any record of it that is {answer.change}."
+            if not _promises_little(answer):
+                return Banner.of("holds", headline, proof)
+            little = "But a value this large promises little: an attacker may learn almost everything."
+            return Banner("holds", "unknown", "promise kept, but a weak one", headline, f"{proof} {little}")
         case "undetermined":
             upper = "no bound is known" if answer.value(answer.guarantee) is None else f"at most {sound} is proved"
-            return Banner(
+            return Banner.of(
                 "undetermined",
-                "unknown",
-                "not decided",
-                f"Whether the privacy promised for this training run is kept is not known: {claim} is promised,"
-                f" {upper}{fixed}.",
+                f"Whether {this_run} kept is not known: {claim} is promised, {upper}{fixed}.",
                 f"No attack that we know breaks the promise (at least {leaked} is lost), and no proof that we know supports it."
                 " It should not be relied on.",
             )
@@ -200,42 +202,28 @@ def audit_banner(found: AuditRecord) -> Banner:
     sure = f"{100.0 * found.confidence:g} % confidence"
     match found.verdict:
         case "violated":
-            return Banner(
+            return Banner.of(
                 "violated",
-                "bad",
-                "promise not kept",
                 f"Running it shows that the promised privacy is not kept: in {runs}, an attacker told the two datasets apart"
                 f" better than the promise allows ({sure}).",
-                _sentence(found.reason),
+                f"What decides: {found.reason}." if found.reason else "",
                 _lost(found.epsilon_lower, found.delta_lower),
             )
         case "not-violated":
-            return Banner(
+            return Banner.of(
                 "not-violated",
-                "unknown",
-                "no violation found",
                 f"Running it did not show a violation: in {runs}, the attacker did not do better than the promise allows"
                 f" ({sure}).",
                 "This does not prove the promise: another attacker, or more runs, may do better.",
             )
         case None if found.interrupted and found.claimed is not None:
-            return Banner(
-                "undetermined",
-                "unknown",
-                "interrupted",
-                f"The audit was interrupted after {runs}: nothing so far speaks against the promise, and that is no verdict.",
-            )
+            headline = f"The audit was interrupted after {runs}: nothing so far speaks against the promise, and that is no verdict."
+            return Banner("undetermined", "unknown", "interrupted", headline)
         case _:
-            return Banner(
+            return Banner.of(
                 "no-claim",
-                "unknown",
-                "nothing claimed",
                 f"Nothing is promised for this target, so there is no verdict; {runs} show what is lost at least ({sure}).",
             )
-
-
-def _sentence(reason: str) -> str:
-    return f"What decides: {reason}." if reason else ""
 
 
 # --- a code audit ------------------------------------------------------------------------------------------------------
@@ -245,27 +233,19 @@ def code_banner(found: CodeRecord) -> Banner:
     """What the code divides by."""
     if found.kind is not None:
         return _read_banner(found)
-    unsound = [one for one in found.releases if one.verdict is Denominator.DATA_DEPENDENT]
-    unclear = [one for one in found.releases if one.verdict is Denominator.UNKNOWN]
     total = len(found.releases)
     what = f"{total} release{'s' if total > 1 else ''} of {found.package}"
-    if unsound:
-        return Banner(
+    counted = Counter(one.verdict for one in found.releases)
+    if unsound := counted[Denominator.DATA_DEPENDENT]:
+        return Banner.of(
             "data-dependent",
-            "bad",
-            "depends on the data",
-            f"{len(unsound)} of {what} divide the noisy sum by a number that depends on the data: what their accountants"
+            f"{unsound} of {what} divide the noisy sum by a number that depends on the data: what their accountants"
             " report is not proved for what they release.",
             "Whether a particular run breaks its promise depends on its settings: 'noisymean account' says so.",
         )
-    if unclear:
-        return Banner(
-            "unknown",
-            "unknown",
-            "not decided",
-            f"For {len(unclear)} of {what} it could not be found what is divided by.",
-        )
-    return Banner("constant", "good", "a constant", f"All of {what} divide by a constant: their accounting applies.")
+    if unclear := counted[Denominator.UNKNOWN]:
+        return Banner.of("unknown", f"For {unclear} of {what} it could not be found what is divided by.")
+    return Banner.of("constant", f"All of {what} divide by a constant: their accounting applies.")
 
 
 def _read_banner(found: CodeRecord) -> Banner:
@@ -273,17 +253,13 @@ def _read_banner(found: CodeRecord) -> Banner:
     run_it = "Run it to know: 'noisymean probe FILE.py:NAME', NAME being a function that does one step."
     match found.verdict:
         case Denominator.DATA_DEPENDENT:
-            return Banner(
+            return Banner.of(
                 "data-dependent",
-                "bad",
-                "depends on the data",
                 f"{found.package} divides the noisy sum by a number that depends on the data ({by}).",
             )
         case Denominator.CONSTANT:
-            return Banner(
+            return Banner.of(
                 "constant",
-                "good",
-                "a constant",
                 f"Every division in {found.package} that was found to be of something noisy is by a number that is written"
                 f" down or that its caller fixes ({by}).",
                 f"Whether the caller takes it from the data is not known here. {run_it}",
@@ -296,10 +272,4 @@ def _read_banner(found: CodeRecord) -> Banner:
                 else "none was found"
             )
             seen = "not all of it could be read" if found.unreadable else seen
-            return Banner(
-                "unknown",
-                "unknown",
-                "not decided",
-                f"What {found.package} divides by is not known: {seen} ({by}).",
-                run_it,
-            )
+            return Banner.of("unknown", f"What {found.package} divides by is not known: {seen} ({by}).", run_it)

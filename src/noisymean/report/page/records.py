@@ -53,6 +53,17 @@ class ErrorRate:
 
 @final
 @dataclass(frozen=True)
+class Curve:
+    """What is claimed for a target, or what is true of it: epsilon, delta at epsilon = 0, and the curve at the audited alpha."""
+
+    epsilon: float | None
+    delta: float
+    beta: tuple[float, ...]
+    method: str = ""
+
+
+@final
+@dataclass(frozen=True)
 class AuditRecord:
     """An audit: what was run, what was seen, and the verdict."""
 
@@ -68,13 +79,8 @@ class AuditRecord:
     delta_lower: float
     curve_alpha: tuple[float, ...]
     curve_beta: tuple[float, ...]
-    claimed: tuple[float, ...] | None
-    claimed_epsilon: float | None
-    claimed_delta: float | None
-    exact: tuple[float, ...] | None
-    exact_epsilon: float | None
-    exact_delta: float | None
-    exact_method: str
+    claimed: Curve | None
+    exact: Curve | None
     verdict: str | None
     reason: str
     power: float | None
@@ -107,18 +113,15 @@ def account_record(found: Untrusted) -> AccountRecord:
     """An account."""
     asked = "delta" if "delta" in found else "epsilon"
     answered = "epsilon" if asked == "delta" else "delta"
-    pair, unproved = found.get("asked_pair"), found.get("unproved")
-    notes = found["notes"].texts()
+    notes, unproved = found["notes"].texts(), found.get("unproved")
     return AccountRecord(
         file=found.file,
         mechanism=_mechanism(found),
         steps=found["steps"].whole(1),
         delta=found["delta"].number(0.0, 1.0) if asked == "delta" else None,
         epsilon=found["epsilon"].number(least=0.0) if asked == "epsilon" else None,
-        adjacency=Adjacency(
-            found.get("adjacency", Adjacency.ADD_REMOVE.value).one_of(*(one.value for one in Adjacency))
-        ),
-        asked_pair=None if pair.missing else Pair(pair.one_of(*(one.value for one in Pair))),
+        adjacency=found.get("adjacency", Adjacency.ADD_REMOVE.value).member(Adjacency),
+        asked_pair=found.get("asked_pair").maybe(lambda pair: pair.member(Pair)),
         claimed=found["claimed"][answered].number_or_none(least=0.0),
         leakage=found["leakage"][answered].number_or_none(least=0.0),
         guarantee=found["guarantee"][answered].number_or_none(least=0.0),
@@ -159,16 +162,19 @@ _READERS: dict[str, Callable[[Untrusted], Any]] = {
 def audit_record(stated: Untrusted) -> AuditRecord:
     """An audit whose verdict follows from its numbers."""
     alpha = stated["curve"]["alpha"].numbers(0.0, 1.0)
-    claim, exact, options = stated["claimed"], stated["exact"], stated.get("claim_options")
-    verdict, power = stated["verdict"], stated.get("power")
     configuration = stated["configuration"]
     configuration.mapping()
-    planned = configuration.get("trials")
+
+    def curve(one: Untrusted) -> Curve:
+        epsilon, delta = one["epsilon"].number_or_none(least=0.0), one["delta"].number(0.0, 1.0)
+        method = one.get("method", "").text()
+        return Curve(epsilon, delta, one["beta"].numbers(0.0, 1.0, len(alpha)), method)
+
     found = AuditRecord(
         file=stated.file,
         target=stated["target"].text(),
         trials=stated["trials"].whole(1),
-        planned=None if planned.missing else planned.whole(1),
+        planned=configuration.get("trials").maybe(lambda one: one.whole(1)),
         confidence=stated["confidence"].number(0.0, 1.0),
         alpha=_rate(stated["alpha"]),
         beta=_rate(stated["beta"]),
@@ -177,16 +183,11 @@ def audit_record(stated: Untrusted) -> AuditRecord:
         delta_lower=stated["delta_lower"].number(0.0, 1.0),
         curve_alpha=alpha,
         curve_beta=stated["curve"]["beta"].numbers(0.0, 1.0, len(alpha)),
-        claimed=None if claim.missing else claim["beta"].numbers(0.0, 1.0, len(alpha)),
-        claimed_epsilon=None if claim.missing else claim["epsilon"].number_or_none(least=0.0),
-        claimed_delta=None if claim.missing else claim["delta"].number(0.0, 1.0),
-        exact=None if exact.missing else exact["beta"].numbers(0.0, 1.0, len(alpha)),
-        exact_epsilon=None if exact.missing else exact["epsilon"].number_or_none(least=0.0),
-        exact_delta=None if exact.missing else exact["delta"].number(0.0, 1.0),
-        exact_method="" if exact.missing else exact["method"].text(),
-        verdict=None if verdict.missing else verdict.one_of("violated", "not-violated"),
-        reason="" if stated["reason"].missing else stated["reason"].text(),
-        power=power.number_or_none(least=0.0),
+        claimed=stated["claimed"].maybe(curve),
+        exact=stated["exact"].maybe(curve),
+        verdict=stated["verdict"].maybe(lambda one: one.one_of("violated", "not-violated")),
+        reason=stated["reason"].maybe(Untrusted.text) or "",
+        power=stated.get("power").number_or_none(least=0.0),
         distinguisher=stated["distinguisher"].text(),
         judged=stated["judged"].whole(),
         seed=stated["seed"].whole(),
@@ -194,24 +195,24 @@ def audit_record(stated: Untrusted) -> AuditRecord:
         interrupted=stated["interrupted"].flag(),
         configuration=configuration.value,
         configuration_text=_written(configuration),
-        claim_options=None
-        if options.missing
-        else (options["epsilon"].number(least=0.0), options["delta"].number(0.0, 1.0)),
+        claim_options=stated.get("claim_options").maybe(
+            lambda one: (one["epsilon"].number(least=0.0), one["delta"].number(0.0, 1.0))
+        ),
         version=stated["version"].text(),
     )
-    _check_verdict(found, verdict)
+    _check_verdict(found, stated["verdict"])
     return found
 
 
 def _check_verdict(found: AuditRecord, verdict: Untrusted) -> None:
     """A claim is violated exactly if a corner lies below it or there were more right guesses than it allows."""
     unfinished = found.interrupted and found.verdict is None
-    if (found.claimed is None or found.claimed_delta is None) != (found.verdict is None) and not unfinished:
+    if (found.claimed is None) != (found.verdict is None) and not unfinished:
         verdict.refuse("there exactly if something is claimed", _CHANGED)
-    if found.claimed is None or found.claimed_delta is None or unfinished:
+    if found.claimed is None or unfinished:
         return
-    below = (claim - beta for claim, beta in zip(found.claimed, found.curve_beta, strict=True))
-    most = max(found.delta_lower - found.claimed_delta, *below, -1.0)
+    below = (claim - beta for claim, beta in zip(found.claimed.beta, found.curve_beta, strict=True))
+    most = max(found.delta_lower - found.claimed.delta, *below, -1.0)
     if (found.verdict == "violated" and most < -_ROUNDING) or (found.verdict == "not-violated" and most > _ROUNDING):
         verdict.refuse("what the numbers of this file say", _CHANGED)
 

@@ -104,7 +104,7 @@ def code_record(stated: Untrusted) -> CodeRecord:
         package,
         version,
         kind=stated["mechanism"].one_of(*_KINDS),
-        verdict=Denominator(stated["verdict"].one_of(*(one.value for one in Denominator))),
+        verdict=stated["verdict"].member(Denominator),
         poisson=_poisson(stated["poisson"]),
         files=stated["files"].whole(),
         statements=tuple(_statement(one) for one in stated["statements"].items()),
@@ -128,15 +128,14 @@ def _poisson(stated: Untrusted) -> str:
 
 
 def _statement(stated: Untrusted) -> Statement:
-    origins = tuple(Origin(one.one_of(*(kind.value for kind in Origin))) for one in stated["origins"].items())
     return Statement(
         file=stated["file"].text(),
         line=stated["line"].whole(),
         text=stated["text"].text(),
-        role=Role(stated["role"].one_of(*(kind.value for kind in Role))),
+        role=stated["role"].member(Role),
         by=stated["by"].text(),
-        origins=origins,
-        sure=Sure(stated["sure"].one_of(*(kind.value for kind in Sure))),
+        origins=tuple(one.member(Origin) for one in stated["origins"].items()),
+        sure=stated["sure"].member(Sure),
         noisy=stated["noisy"].flag(),
         guards=stated["guards"].texts(),
     )

@@ -41,6 +41,7 @@ class Section:
     """A part of the page: its template and what the template shows."""
 
     kind: str
+    name: str
     title: str
     banner: Banner
     shown: dict[str, Any]
@@ -73,10 +74,10 @@ def account_section(run: Run, name: str) -> Section:
     values = {which: answer.value(getattr(answer, which)) for which in numbers}
     return Section(
         kind="account",
+        name=name,
         title=f"{answer.steps:,} step{'' if answer.steps == 1 else 's'} of {answer.mechanism.in_a_line()}",
         banner=banners.account_banner(answer),
         shown={
-            "name": name,
             "quantity": symbol,
             "rows": [(which, shown, meanings[which]) for which, shown in numbers.items()]
             + [(f"reported by {peer}", banners.number(value), "by that accountant") for peer, value in run.reported],
@@ -161,21 +162,11 @@ def _elsewhere(size: int, other: Account) -> str:
     return f"A result is for one number of records. {sentence(said)}"
 
 
-def _written(value: object) -> str:
-    match value:
-        case bool():
-            return "yes" if value else "no"
-        case int():
-            return f"{value:,}"
-        case float():
-            return f"{value:g}"
-    return str(value)
-
-
-# Settings of a mechanism that have a symbol.
+# Settings of a mechanism that have a symbol; the others go by their own names.
 _LABELS = {
     "dataset_size": "records N",
     "dimension": "numbers released a step n",
+    "sample_rate": "sampling rate q",
     "batch_size": "batch size b",
     "noise_multiplier": "noise multiplier σ",
 }
@@ -183,20 +174,33 @@ _LABELS = {
 
 def _settings(run: Run) -> list[tuple[str, str]]:
     mechanism, answer = run.answer.mechanism, run.answer
-    shown = {"sampling rate q": rate_text(mechanism.rate)}
-    for name, value in mechanism.settings().items():
-        if value is not None and name not in ("sample_rate", "sample_rate_exact"):
-            shown[_LABELS.get(name, name.replace("_", " "))] = _written(value)
+    given = {**mechanism.settings(), "sample_rate": rate_text(mechanism.rate), "sample_rate_exact": None}
+    asked = ("δ", answer.claimed.delta) if answer.asked_delta else ("ε", answer.claimed.epsilon)
     return [
         ("mechanism", mechanism.name.upper()),
         ("divides by", typeset(mechanism.denominator_in_words())),
-        *shown.items(),
+        *(
+            (_LABELS.get(name, name.replace("_", " ")), _written(value))
+            for name, value in given.items()
+            if value is not None
+        ),
         ("steps T", f"{answer.steps:,}"),
-        ("δ", f"{answer.claimed.delta:g}") if answer.asked_delta else ("ε", f"{answer.claimed.epsilon:g}"),
+        (asked[0], plain(f"{asked[1]:g}")),
         ("neighbours", answer.adjacency.value),
         ("random numbers", "none: every number is computed"),
         ("taken from", run.file or "the options of this command"),
     ]
+
+
+def _written(value: object) -> str:
+    match value:
+        case True:
+            return "yes"
+        case int():
+            return f"{value:,}"
+        case float():
+            return f"{value:g}"
+    return str(value)
 
 
 # --- an audit ----------------------------------------------------------------------------------------------------------
@@ -204,29 +208,29 @@ def _settings(run: Run) -> list[tuple[str, str]]:
 
 def audit_section(found: AuditRecord, name: str) -> Section:
     """What running showed."""
-    confidence = f"{100.0 * found.confidence:g} %"
+    confidence, claimed, exact = f"{100.0 * found.confidence:g} %", found.claimed, found.exact
     finished = f"{found.trials:,}"
     if found.interrupted and found.planned is not None:
         finished = f"{found.trials:,} of {found.planned:,} (interrupted)"
     return Section(
         kind="audit",
+        name=name,
         title=f"Audit of {found.target}",
         banner=banners.audit_banner(found),
         shown={
-            "name": name,
             "confidence": confidence,
             "rows": [
                 (
                     f"ε at δ = {found.delta:g}",
                     f"≥ {banners.number(found.epsilon_lower, at_least)}",
-                    "-" if found.claimed is None else banners.number(found.claimed_epsilon, at_most),
-                    "-" if found.exact_epsilon is None else banners.number(found.exact_epsilon),
+                    "-" if claimed is None else banners.number(claimed.epsilon, at_most),
+                    "-" if exact is None or exact.epsilon is None else banners.number(exact.epsilon),
                 ),
                 (
                     "δ at ε = 0",
                     f"≥ {at_least(found.delta_lower, '.4g')}",
-                    "-" if found.claimed_delta is None else at_most(found.claimed_delta, ".4g"),
-                    "-" if found.exact_delta is None else f"{found.exact_delta:.4g}",
+                    "-" if claimed is None else at_most(claimed.delta, ".4g"),
+                    "-" if exact is None else f"{exact.delta:.4g}",
                 ),
             ],
             "rates": [
@@ -234,14 +238,19 @@ def audit_section(found: AuditRecord, name: str) -> Section:
                 for label, rate in (("false positive rate α", found.alpha), ("false negative rate β", found.beta))
             ],
             "plot": figure_block(
-                figures.audited_curve(found.curve_alpha, found.curve_beta, found.claimed, found.exact),
+                figures.audited_curve(
+                    found.curve_alpha,
+                    found.curve_beta,
+                    None if claimed is None else claimed.beta,
+                    None if exact is None else exact.beta,
+                ),
                 name=f"{name}-curve",
                 caption=f"The audited curve: with {confidence} confidence no true curve lies above it anywhere.",
                 height="29rem",
             ),
             "power": None
-            if found.power is None
-            else f"The audit shows {100.0 * found.power:.1f} % of the true δ(0) ({found.exact_method}).",
+            if found.power is None or exact is None
+            else f"The audit shows {100.0 * found.power:.1f} % of the true δ(0) ({exact.method}).",
             "settings": [
                 ("target", found.target),
                 ("distinguisher", found.distinguisher),
@@ -289,10 +298,10 @@ def code_section(found: CodeRecord, name: str) -> Section:
     versions = ["--versions", ",".join(one.version for one in found.releases)] if found.releases else []
     return Section(
         kind="code",
+        name=name,
         title=f"Code audit of {found.package}",
         banner=banners.code_banner(found),
         shown={
-            "name": name,
             "package": found.package,
             "version": found.version,
             "releases": found.releases,

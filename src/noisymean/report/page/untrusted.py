@@ -7,12 +7,16 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, NoReturn, final
+from enum import Enum
+from typing import Any, NoReturn, TypeVar, final
 
 from noisymean.errors import InvalidInput, NoisymeanError
 from noisymean.schema import SCHEMA
+
+Choice = TypeVar("Choice", bound=Enum)
+Found = TypeVar("Found")
 
 MOST_BYTES = 64 * 2**20
 _LONGEST_TEXT = 20_000
@@ -87,6 +91,14 @@ class Untrusted:
         if not isinstance(self.value, str) or self.value not in words:
             self.refuse(f"one of {', '.join(words)}")
         return self.value
+
+    def member(self, kind: type[Choice]) -> Choice:
+        """One of the values of an enumeration."""
+        return kind(self.one_of(*(one.value for one in kind)))
+
+    def maybe(self, read: Callable[[Untrusted], Found]) -> Found | None:
+        """What `read` makes of it; None where it is null or not there."""
+        return None if self.missing else read(self)
 
     def plain(self) -> str | float | bool:
         """A text, a number or a flag: no list and no object."""
