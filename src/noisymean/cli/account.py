@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Annotated, final
+from typing import Annotated
 
 from rich import box
 from rich.table import Table
 
 from noisymean import __version__
-from noisymean.accountant import account as compute
 from noisymean.accounts import Account, Neighbour, Pair
 from noisymean.cli import gate, options, values
 from noisymean.cli.complaints import Missing, refused
@@ -22,6 +20,7 @@ from noisymean.integrations.reported import reported
 from noisymean.mechanisms import Adjacency, Mechanism
 from noisymean.outward import at_least, at_most
 from noisymean.report import account_words, run_plots
+from noisymean.report.asked_run import AskedRun
 from noisymean.words import BEYOND_DOUBLES, NONE_KNOWN
 
 
@@ -47,7 +46,7 @@ def command(
     """
     wanted = limits.gate()
     target = None if plot is None else plot_file("plot", plot)
-    run = AskedRun.of(described, asked)
+    run = run_of(described, asked)
     if target is not None and run.delta is None:
         raise InvalidInput("plot", plot, "used with --delta", "epsilon is drawn against steps at a fixed delta")
     if wanted.max_epsilon is not None and run.delta is None:
@@ -70,54 +69,22 @@ def command(
     wanted.check([gate.of_account(answer)])
 
 
-@final
-@dataclass(frozen=True)
-class AskedRun:
-    """A run, and what is asked about it: epsilon at a delta or delta at an epsilon, for which neighbours."""
-
-    mechanism: Mechanism
-    steps: int
-    delta: float | None
-    epsilon: float | None
-    adjacency: Adjacency = Adjacency.ADD_REMOVE
-    pair: Pair | None = None
-
-    @classmethod
-    def of(cls, described: options.Described, asked: options.Asked) -> AskedRun:
-        """From options, as they were typed."""
-        mechanism = described.build()
-        steps = steps_of(mechanism, asked.steps, asked.epochs)
-        delta = None if asked.delta is None else values.number("delta", asked.delta)
-        epsilon = None if asked.epsilon is None else values.number("epsilon", asked.epsilon)
-        if delta is None and epsilon is None:
-            raise Missing("delta", "or --epsilon")
-        if delta is not None and epsilon is not None:
-            raise InvalidInput("epsilon", asked.epsilon, "left out when --delta is given", "give one of the two")
-        if asked.adjacency not in {one.value for one in Adjacency}:
-            raise refused("adjacency", asked.adjacency)
-        if asked.pair is not None and asked.pair not in {one.value for one in Pair}:
-            raise refused("pair", asked.pair)
-        pair = None if asked.pair is None else Pair(asked.pair)
-        return cls(mechanism, steps, delta, epsilon, Adjacency(asked.adjacency), pair)
-
-    def account(self) -> Account:
-        """What the accountant says of it."""
-        return compute(
-            self.mechanism,
-            steps=self.steps,
-            delta=self.delta,
-            epsilon=self.epsilon,
-            adjacency=self.adjacency,
-            pair=self.pair,
-        )
-
-    def elsewhere(self) -> tuple[int, Account] | None:
-        """The answer for another N where that says more, because a guarantee is for every dataset."""
-        other = self.mechanism.telling_size()
-        if other is None or self.adjacency is not Adjacency.ADD_REMOVE:
-            # between neighbours of one size no other size comes up
-            return None
-        return other, compute(self.mechanism.resized(other), steps=self.steps, delta=self.delta, epsilon=self.epsilon)
+def run_of(described: options.Described, asked: options.Asked) -> AskedRun:
+    """The run that the text of these options describes."""
+    mechanism = described.build()
+    steps = steps_of(mechanism, asked.steps, asked.epochs)
+    delta = None if asked.delta is None else values.number("delta", asked.delta)
+    epsilon = None if asked.epsilon is None else values.number("epsilon", asked.epsilon)
+    if delta is None and epsilon is None:
+        raise Missing("delta", "or --epsilon")
+    if delta is not None and epsilon is not None:
+        raise InvalidInput("epsilon", asked.epsilon, "left out when --delta is given", "give one of the two")
+    if asked.adjacency not in {one.value for one in Adjacency}:
+        raise refused("adjacency", asked.adjacency)
+    if asked.pair is not None and asked.pair not in {one.value for one in Pair}:
+        raise refused("pair", asked.pair)
+    pair = None if asked.pair is None else Pair(asked.pair)
+    return AskedRun(mechanism, steps, delta, epsilon, Adjacency(asked.adjacency), pair)
 
 
 def steps_of(mechanism: Mechanism, steps: str | None, epochs: str | None) -> int:

@@ -14,7 +14,8 @@ from noisymean.cli import options, values
 from noisymean.cli.complaints import refused
 from noisymean.cli.output import emit_json, note
 from noisymean.explore import server
-from noisymean.explore.settings import Question, Settings
+from noisymean.explore.settings import Settings
+from noisymean.report.asked_run import AskedRun
 
 _LONGEST = 3600.0
 
@@ -56,10 +57,10 @@ def command(
     note("ended")
 
 
-def read(settings: Settings) -> Question:
+def read(settings: Settings) -> AskedRun:
     """What `noisymean account` would make of the same options."""
     typed = {one.name: settings.get(one.name.replace("_", "-")) for one in fields(options.Quiet)}
     described = options.Quiet(**{**typed, "mechanism": settings.mechanism})
     mechanism = described.with_noise(settings.get("noise-multiplier") or "")
     steps = values.whole("steps", settings.get("steps") or "")
-    return Question(mechanism, steps, values.number("delta", settings.get("delta") or ""))
+    return AskedRun(mechanism, steps, values.number("delta", settings.get("delta") or ""))

@@ -14,7 +14,7 @@ import typer
 
 from noisymean.accounts import Account
 from noisymean.cli import gate, options
-from noisymean.cli.account import AskedRun
+from noisymean.cli.account import run_of
 from noisymean.cli.complaints import Missing, Wanted, missing_line
 from noisymean.cli.output import console, emit_json, say
 from noisymean.cli.pages import page_file, write_page
@@ -22,6 +22,7 @@ from noisymean.cli.progress import bar
 from noisymean.errors import InvalidInput, NoisymeanError
 from noisymean.mechanisms import Adjacency, with_public_size
 from noisymean.report import page, plots, run_plots
+from noisymean.report.asked_run import AskedRun
 from noisymean.report.page import banners, sections
 from noisymean.report.page.records import AccountRecord, AuditRecord, Record, record_of
 from noisymean.report.page.sections import Run, Section
@@ -77,7 +78,7 @@ def command(
     if names.count(_STANDARD_INPUT) > 1:
         raise InvalidInput("FILE", _STANDARD_INPUT, "given once", "standard input can be read once")
     records = [record_of(parsed(_content(name), _shown(name))) for name in names]
-    runs = [AskedRun.of(described, asked)] if typed else []
+    runs = [run_of(described, asked)] if typed else []
     made: list[Section] = []
     judged: list[gate.Judgement] = []
     with bar(
@@ -145,9 +146,8 @@ def _section(found: Record, name: str, advance: Callable[[], None]) -> tuple[Sec
 
 def _checked(found: AccountRecord, advance: Callable[[], None]) -> Run:
     """The run of a file, computed again; refused where the file says something else."""
-    asked = AskedRun(found.mechanism, found.steps, found.delta, found.epsilon, found.adjacency, found.asked_pair)
     try:
-        return _run(asked, advance, stated=found)
+        return _run(found.asked, advance, stated=found)
     except BadRecord:
         raise
     except NoisymeanError as fault:

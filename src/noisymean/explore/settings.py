@@ -10,9 +10,9 @@ from fractions import Fraction
 from typing import TypeAlias, final
 from urllib.parse import urlencode
 
-from noisymean.accountant import MOST_STEPS, SMALLEST_DELTA
-from noisymean.errors import InvalidInput, NoisymeanError, Shown, check_number
-from noisymean.mechanisms import KINDS, Mechanism
+from noisymean.errors import InvalidInput, NoisymeanError, Shown
+from noisymean.mechanisms import KINDS
+from noisymean.report.asked_run import AskedRun
 
 _LONGEST = 60
 
@@ -69,21 +69,6 @@ def unused_controls() -> dict[str, list[str]]:
 
 @final
 @dataclass(frozen=True)
-class Question:
-    """A run and the delta at which epsilon is asked for."""
-
-    mechanism: Mechanism
-    steps: int
-    delta: float
-
-    def __post_init__(self) -> None:
-        """What the accountant allows, for the pictures as well."""
-        check_number("steps", self.steps, least=1, most=MOST_STEPS, remedy="give the number of noisy updates")
-        check_number("delta", self.delta, least=SMALLEST_DELTA, most=1.0, remedy="delta = 0 has no finite epsilon")
-
-
-@final
-@dataclass(frozen=True)
 class Settings:
     """The mechanism's name and (option, text) for the options that it takes."""
 
@@ -119,4 +104,4 @@ def _text(value: object) -> str:
 
 
 # Text to numbers is the command line's business: the page complains of the same things in the same words.
-Reader: TypeAlias = Callable[[Settings], Question]
+Reader: TypeAlias = Callable[[Settings], AskedRun]

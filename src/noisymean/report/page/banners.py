@@ -217,7 +217,8 @@ def audit_banner(found: AuditRecord) -> Banner:
                 "This does not prove the promise: another attacker, or more runs, may do better.",
             )
         case None if found.interrupted and found.claimed is not None:
-            headline = f"The audit was interrupted after {runs}: nothing so far speaks against the promise, and that is no verdict."
+            nothing = "nothing so far speaks against the promise, and that is no verdict"
+            headline = f"The audit was interrupted after {runs}: {nothing}."
             return Banner("undetermined", "unknown", "interrupted", headline)
         case _:
             return Banner.of(

@@ -8,8 +8,9 @@ from dataclasses import MISSING, dataclass, fields
 from typing import Any, final, get_args
 
 from noisymean.accounts import Pair
-from noisymean.errors import NoisymeanError
+from noisymean.errors import InvalidInput, NoisymeanError
 from noisymean.mechanisms import KINDS, Adjacency, Mechanism, from_plain
+from noisymean.report.asked_run import AskedRun
 from noisymean.report.page.releases import CodeRecord, code_record
 from noisymean.report.page.untrusted import BadRecord, Untrusted, text_of, unrecognised
 from noisymean.verdict import Word
@@ -25,12 +26,7 @@ class AccountRecord:
     """A run and what was said of it. Its numbers are computed again before they are shown."""
 
     file: str
-    mechanism: Mechanism
-    steps: int
-    delta: float | None
-    epsilon: float | None
-    adjacency: Adjacency
-    asked_pair: Pair | None
+    asked: AskedRun
     claimed: float | None
     leakage: float | None
     guarantee: float | None
@@ -114,14 +110,21 @@ def account_record(found: Untrusted) -> AccountRecord:
     asked = "delta" if "delta" in found else "epsilon"
     answered = "epsilon" if asked == "delta" else "delta"
     notes, unproved = found["notes"].texts(), found.get("unproved")
+    mechanism, steps = _mechanism(found), found["steps"].whole(1)
+    try:
+        run = AskedRun(
+            mechanism,
+            steps,
+            delta=found["delta"].number(0.0, 1.0) if asked == "delta" else None,
+            epsilon=found["epsilon"].number(least=0.0) if asked == "epsilon" else None,
+            adjacency=found.get("adjacency", Adjacency.ADD_REMOVE.value).member(Adjacency),
+            pair=found.get("asked_pair").maybe(lambda pair: pair.member(Pair)),
+        )
+    except InvalidInput as fault:
+        raise BadRecord(f"{found.file}: {fault}") from None
     return AccountRecord(
         file=found.file,
-        mechanism=_mechanism(found),
-        steps=found["steps"].whole(1),
-        delta=found["delta"].number(0.0, 1.0) if asked == "delta" else None,
-        epsilon=found["epsilon"].number(least=0.0) if asked == "epsilon" else None,
-        adjacency=found.get("adjacency", Adjacency.ADD_REMOVE.value).member(Adjacency),
-        asked_pair=found.get("asked_pair").maybe(lambda pair: pair.member(Pair)),
+        asked=run,
         claimed=found["claimed"][answered].number_or_none(least=0.0),
         leakage=found["leakage"][answered].number_or_none(least=0.0),
         guarantee=found["guarantee"][answered].number_or_none(least=0.0),
