@@ -5,6 +5,7 @@ A note or a reason is a value. What decides anything looks at the value; the sen
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
@@ -12,12 +13,33 @@ from typing import final
 
 # What each of the three numbers of a run is, in a line.
 MEANINGS = {
-    "claimed": "what the accountant of the noisy sum reports",
-    "leakage": "certainly lost, on the pair named below",
+    "claimed": "what an accountant of the noisy sum reports",
+    "leakage": "certainly lost: an explicit pair of datasets proves it",
     "guarantee": "certainly not exceeded",
 }
 NONE_KNOWN = "none known"
 NO_UPPER_BOUND = "no upper bound is known for this run"
+BEYOND_DOUBLES = "more than double precision can hold"
+NO_CURVE_OF_IT = "the guarantee is known at this δ; its whole curve is not computed here"
+
+
+def capital(words: str) -> str:
+    """With a capital letter."""
+    return f"{words[0].upper()}{words[1:]}"
+
+
+def sentence(words: str) -> str:
+    """With a capital letter and a full stop."""
+    return f"{capital(words)}."
+
+
+def typeset(words: str) -> str:
+    """A denominator as a page shows it.
+
+    >>> typeset("floor(N*q)")
+    '⌊N·q⌋'
+    """
+    return re.sub(r"floor\((.*?)\)", r"⌊\1⌋", words).replace("*", "·")
 
 
 def rate_text(rate: Fraction) -> str:

@@ -117,7 +117,7 @@ def command_line(random: Random) -> list[str]:
             continue
         # what a command cannot do without is nearly always there, what excludes something else seldom
         usual = (parameter.name in SENSIBLE or not is_option) and parameter.name not in SELDOM
-        if parameter.name == "help" or random.random() > (0.97 if usual else 0.06):
+        if parameter.name == "help" or random.random() > (0.97 if usual else 0.03):
             continue
         if getattr(parameter, "is_flag", False):
             words.append(random.choice([*parameter.opts, *parameter.secondary_opts]))
@@ -164,7 +164,7 @@ def fuzz(seeds: range, folder: Path) -> None:
 
 
 def test_some_command_lines(tmp_path: Path) -> None:
-    fuzz(range(40), tmp_path)
+    fuzz(range(60), tmp_path)
 
 
 @pytest.mark.slow

@@ -11,9 +11,10 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 import pytest
@@ -21,9 +22,12 @@ import pytest
 import noisymean as nm
 from command_line import Result, run
 from noisymean.cli import curve as curve_command
-from noisymean.cli import demo, faults, mechanism, output, values
+from noisymean.cli import demo, faults, output, values
+from noisymean.cli.mechanism import mechanism_of
 from noisymean.curves import standing_still
 from noisymean.errors import InvalidInput
+from noisymean.explore.settings import unused_controls
+from noisymean.mechanisms import KINDS, BatchDenominator, PublicRate, from_plain
 from noisymean.results import finite
 
 SIZES = ("--dataset-size", "4", "--dimension", "20")
@@ -208,11 +212,38 @@ def test_a_batch_size_is_an_exact_rate() -> None:
 
 
 def test_every_mechanism_is_built_under_its_own_name() -> None:
-    sizes = {"dataset_size": 9, "dimension": 3, "noise_multiplier": 1.0}
-    by_rate = mechanism.Round(**sizes, sample_rate="1/3", batch_size=None)  # type: ignore[arg-type]
-    by_batch = mechanism.Round(**sizes, sample_rate=None, batch_size=3)  # type: ignore[arg-type]
-    for name, kind in mechanism.MECHANISMS.items():
-        assert kind.build(by_rate if name in MECHANISMS else by_batch).name == name
+    sizes = {"dataset_size": "9", "dimension": "3", "noise_multiplier": "1"}
+    for name, kind in KINDS.items():
+        by_rate = kind.takes("sample_rate")
+        rate = {"sample_rate": "1/3" if by_rate else None, "batch_size": None if by_rate else "3"}
+        built = mechanism_of(name=name, **sizes, **rate)  # type: ignore[arg-type]
+        assert (built.name, built.dataset_size, built.dimension) == (name, 9, 3)
+        assert float(built.rate) == pytest.approx(1 / 3)
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class LargerOfTwo(PublicRate, BatchDenominator):
+    """A mechanism that the command line has never heard of: both a rate and a batch size make it."""
+
+    batch_size: int
+    name = "larger-of-two"
+    denominator = "max(b, |B|)"
+
+    def divisor(self, batches: Any) -> Any:
+        return np.maximum(batches, self.batch_size)
+
+
+def test_a_new_mechanism_needs_no_change_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(KINDS, LargerOfTwo.name, LargerOfTwo)
+    given = {"name": LargerOfTwo.name, "dataset_size": "9", "dimension": "3", "noise_multiplier": "1"}
+    built = mechanism_of(**given, sample_rate="1/3", batch_size="4")  # type: ignore[arg-type]
+    assert built == LargerOfTwo(dataset_size=9, dimension=3, sample_rate="1/3", noise_multiplier=1.0, batch_size=4)
+    assert built.settings()["batch_size"] == 4
+    assert from_plain(built.to_plain()) == built
+    assert unused_controls()[LargerOfTwo.name] == []
+    with pytest.raises(nm.NoisymeanError, match="--batch-size: missing"):
+        mechanism_of(**given, sample_rate="1/3", batch_size=None)  # type: ignore[arg-type]
 
 
 # --- results
@@ -574,7 +605,7 @@ def test_completion_knows_the_mechanisms() -> None:
         timeout=120,
         check=False,
     )
-    assert result.stdout.split() == list(mechanism.MECHANISMS)
+    assert result.stdout.split() == list(KINDS)
 
 
 def test_importing_the_library_loads_neither_terminals_nor_plots() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -241,12 +242,15 @@ def test_a_loader_that_drops_its_last_batch(tmp_path: Path) -> None:
     given = ("--noise-multiplier", "1", "--drop-last", *COST)
     words = (*CALIBRATED[:6], "109", "--batch-size", "10", *given)
     assert "109 records, 1/10 and 10; 110 records, 1/11 and 10" in " ".join(run(*words).out.split())
-    # a page would be about another loader
-    kept = tmp_path / "run.json"
+    # a page is about that loader, be it from a file or from options, and its command says so
+    kept, page = tmp_path / "run.json", tmp_path / "a.html"
     kept.write_text(run(*words, "--json").out, encoding="utf-8")
-    assert "settings.drop_last=True: must be left out" in refusal(
-        run("report", str(kept), "--out", str(tmp_path / "a.html"))
-    )
+    for asked in ([str(kept)], words[1:]):
+        assert run("report", *asked, "--out", str(page)).code == 0
+        command = re.search(r"noisymean account ([^<]*)</code>", page.read_text(encoding="utf-8"))
+        assert command is not None
+        assert "--drop-last" in command[1]
+        assert json.loads(run("account", *command[1].split(), "--json").out) == json.loads(kept.read_text())
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,8 @@ import noisymean as nm
 from browser import Seen, browser_page
 from noisymean.cli.explore import read
 from noisymean.explore import answers, components, page, workers
-from noisymean.explore.settings import CONTROLS, MECHANISMS, Settings
+from noisymean.explore.settings import CONTROLS, Settings, in_symbols
+from noisymean.mechanisms import KINDS
 from noisymean.outward import at_least, at_most
 from noisymean.run_curves import RunCurves, growth, run_curves
 
@@ -59,7 +60,7 @@ def test_the_loader_is_asked_for_its_batch_size() -> None:
     assert settings.get("batch-size") == "7"
 
 
-@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("mechanism", KINDS)
 def test_the_command_says_what_the_page_says(mechanism: str) -> None:
     settings = Settings.of({"mechanism": mechanism})
     words = shlex.split(" ".join(settings.command_parts))
@@ -185,9 +186,16 @@ def test_what_was_too_slow_can_be_had_by_the_command_that_is_named() -> None:
 def test_a_complaint_has_the_name_that_the_page_has() -> None:
     with pytest.raises(nm.NoisymeanError) as fault:
         read(Settings.of({**EASY, "dataset-size": "abc"}))
-    assert components.in_symbols(str(fault.value)).startswith("N = 'abc': must be a whole number")
-    assert components.in_symbols("no name at all") == "no name at all"
-    assert components.in_symbols("other=3: must be 4") == "other=3: must be 4"
+    assert in_symbols(fault.value).startswith("N = 'abc': must be a whole number")
+    assert in_symbols(nm.NoisymeanError("no name at all")) == "no name at all"
+    other = nm.InvalidInput("other", 3, "4")
+    assert in_symbols(other) == str(other)
+
+
+def guarantee_on_the_page(answer: nm.Account) -> str:
+    name, _, meaning = components.three_numbers(answer)[-1].children
+    assert name.children == "guarantee ε"
+    return str(meaning.children)
 
 
 def test_the_guarantee_of_the_page_says_what_it_is() -> None:
@@ -195,9 +203,9 @@ def test_the_guarantee_of_the_page_says_what_it_is() -> None:
     bounded = nm.account(
         nm.FEASGM(dataset_size=10, dimension=5, sample_rate="1/4", noise_multiplier=5.0), steps=1, delta=1e-5
     )
-    assert components._guaranteed(bounded) == "certainly not exceeded, for any record added or removed"
+    assert guarantee_on_the_page(bounded) == "certainly not exceeded, for any record added or removed"
     moving = nm.OpacusLoader(dataset_size=6, batch_size=6, dimension=4, noise_multiplier=5.0)
-    said = components._guaranteed(nm.account(moving, steps=1, delta=1e-5))
+    said = guarantee_on_the_page(nm.account(moving, steps=1, delta=1e-5))
     assert said.startswith("no upper bound is known for this run: the sampling rate itself changes")
 
 

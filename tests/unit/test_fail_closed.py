@@ -192,7 +192,7 @@ def test_an_exit_from_anywhere_else_is_a_fault_of_ours(monkeypatch: pytest.Monke
         def ends(*_: object, fault: BaseException = fault, **__: object) -> None:
             raise fault
 
-        monkeypatch.setattr("noisymean.cli.account.compute", ends)
+        monkeypatch.setattr("noisymean.report.asked_run.account", ends)
         done = run(*words, "--delta", "1e-5", "--fail-on-violation", "--json")
         assert (done.code, done.out) == (70, "")
         assert done.err

@@ -12,7 +12,7 @@ import typer
 
 from command_line import Result, run
 from noisymean.cli import gate
-from noisymean.cli.gate import Gate, Guaranteed, Judged, LostAtLeast, NoEpsilon, Standing, Unjudged
+from noisymean.cli.gate import Gate, Guaranteed, Judgement, LostAtLeast, NoEpsilon, Standing, Unjudged
 from noisymean.outward import at_most
 from noisymean.probe.conclusions import Denominator
 from noisymean.probe.finding import Clipping, Evidence, Finding, Noise, RateLaw, Rates, Remark, Sampling, Severity
@@ -37,11 +37,11 @@ def last(done: Result) -> str:
 # --- the rule itself ----------------------------------------------------------------------------------------------------------
 
 
-def result(standing: Standing, loss: gate.Loss = NoEpsilon("none"), **others: bool) -> Judged:
-    return Judged("it", standing, "because", loss, **others)
+def result(standing: Standing, loss: gate.Loss = NoEpsilon("none"), **others: bool) -> Judgement:
+    return Judgement("it", standing, "because", loss, **others)
 
 
-def code_of(wanted: Gate, *results: Judged) -> int:
+def code_of(wanted: Gate, *results: Judgement) -> int:
     try:
         wanted.check(results)
     except typer.Exit as stop:
@@ -94,7 +94,7 @@ def test_max_epsilon(loss: gate.Loss, kept: bool) -> None:
 
 
 def test_a_line_stays_one_line_and_is_not_endless(capsys: pytest.CaptureFixture[str]) -> None:
-    many = [Judged(f"a\nb {number}", Standing.VIOLATED, "because", NoEpsilon("")) for number in range(9)]
+    many = [Judgement(f"a\nb {number}", Standing.VIOLATED, "because", NoEpsilon("")) for number in range(9)]
     assert code_of(Gate(True, None), *many) == 1
     (line,) = capsys.readouterr().err.splitlines()
     assert line.endswith("; and 6 more")

@@ -22,7 +22,7 @@ from test_documents import parsed
 
 import noisymean as nm
 from command_line import run
-from noisymean.cli.wants import WANTED, option
+from noisymean.cli.complaints import WANTED, option
 from noisymean.leakage import explicit_pairs
 from noisymean.mechanisms import Adjacency, Mechanism
 from noisymean.mechanisms.opacus_rate import is_recovered, steps_at_most
@@ -74,8 +74,7 @@ class Page:
     def __init__(self, mechanism: Mechanism, steps: int, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> None:
         self.answer = nm.account(mechanism, steps=steps, delta=DELTA, adjacency=adjacency)
         shown = Run(
-            answer=self.answer, adjacency=adjacency, remarks=tuple(map(str, self.answer.remarks)), reported=(), elsewhere=None, growth=None,
-            curves=None,
+            answer=self.answer, remarks=tuple(map(str, self.answer.remarks)), reported=(), elsewhere=None, growth=None, curves=None,
         )  # fmt: skip
         content = report([account_section(shown, "run")], title="x", command="noisymean report")
         body = content[content.index("<main>") : content.index("</main>")]
@@ -447,10 +446,10 @@ PLACES = {
     "paper/reproduction.py": "the foot of a page: test_reproduction.py",
     "targets/registry.py": "test_the_commands_in_complaints",
     "probe/packages.py": "test_the_commands_in_complaints",
-    "report/page/node.py": "names the commands only",
+    "report/page/untrusted.py": "names the commands only",
     "report/page/printed.py": "above",
     "report/page/sections.py": "test_every_way_to_a_page_can_be_gone_again",
-    "report/page/words.py": "names the command only",
+    "report/page/banners.py": "names the command only",
 }
 _COMMAND = re.compile(rf"noisymean (?:{'|'.join(COMMANDS)})\b")
 

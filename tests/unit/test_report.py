@@ -31,9 +31,9 @@ from noisymean.outward import at_least, at_most
 from noisymean.probe import code_audit, probe
 from noisymean.probe.code_audit import MEAN, SUM, Audited
 from noisymean.report import page as page_package
-from noisymean.report.page import palette, rendering, words
-from noisymean.report.page.node import Node, parsed, text_of
+from noisymean.report.page import banners, palette, rendering
 from noisymean.report.page.records import account_record
+from noisymean.report.page.untrusted import Untrusted, parsed, text_of
 
 # q = 1 and sigma^2 = T: the run of the noisy sum is N(0, 1) against N(1, 1)
 SUM_RUN = ("--mechanism", "sgm", "--sample-rate", "1", "--noise-multiplier", "5", "--steps", "25", "--delta", "1e-5")
@@ -325,16 +325,16 @@ def test_source_that_was_read_and_not_understood(tmp_path: Path) -> None:
 
 
 def test_verdicts_are_ordered_from_bad_to_good() -> None:
-    assert words.worst(["holds", "not-violated", "violated"]) == "violated"
-    assert words.worst(["constant", "holds", "undetermined"]) == "undetermined"
-    assert words.worst(["holds"]) == "holds"
+    assert banners.worst(["holds", "not-violated", "violated"]) == "violated"
+    assert banners.worst(["constant", "holds", "undetermined"]) == "undetermined"
+    assert banners.worst(["holds"]) == "holds"
     kept, open_ = (
-        words.Verdict(word, kind, word, "Said.")  # type: ignore[arg-type]
+        banners.Banner(word, kind, word, "Said.")  # type: ignore[arg-type]
         for word, kind in (("holds", "good"), ("undetermined", "unknown"))
     )
-    assert words.together([kept]) == kept
-    assert words.together([kept, kept]).headline == "All 2 results support the promised privacy."
-    assert "1 of 2 results leave it open" in words.together([kept, open_]).headline
+    assert banners.together([kept]) == kept
+    assert banners.together([kept, kept]).headline == "All 2 results support the promised privacy."
+    assert "1 of 2 results leave it open" in banners.together([kept, open_]).headline
 
 
 def test_the_worst_is_the_one_that_loses_most(tmp_path: Path) -> None:
@@ -493,7 +493,7 @@ def test_files_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     page = str(tmp_path / "page.html")
     (tmp_path / "bytes.json").write_bytes(b"\xff\xfe{}")
     (tmp_path / "large.json").write_bytes(b" " * 3000)
-    monkeypatch.setattr("noisymean.report.page.node.MOST_BYTES", 2000)
+    monkeypatch.setattr("noisymean.report.page.untrusted.MOST_BYTES", 2000)
     for name, complaint in (
         ("absent.json", "cannot be read (No such file or directory)"),
         (".", "cannot be read (Is a directory)"),
@@ -634,7 +634,7 @@ def test_the_same_page_on_every_run(folder: Path, tmp_path: Path, monkeypatch: p
 
 def test_text_that_cannot_be_seen_is_written_out() -> None:
     assert text_of("a\u202eb\x00c\ud800\n\tö") == "a\\u202eb\\x00c\\ud800\n\tö"
-    assert Node("x", "f").text() == "x"
+    assert Untrusted("x", "f").text() == "x"
 
 
 def luminance(colour: str) -> float:

@@ -1,13 +1,14 @@
 """The `noisymean` command: parse, call, print. No mathematics in here.
 
-app        the commands, listed once; to add one, write its module and name it there
-options    the options that commands share, and what each of them wants
-values     text of an option -> number, or a complaint
-mechanism  those numbers -> the mechanism they describe; to add one, name its builder there
-gate       findings -> exit codes: --fail-on-violation and --max-epsilon
-output     numbers -> table, JSON or file
-encoding   characters that a terminal cannot show -> ones that it can
-faults     anything that went wrong -> one line and an exit code
+app         the commands, listed once; to add one, write its module and name it there
+options     the options that commands share, one by one and in groups
+complaints  what the value of each option must be, and what is said where it is not
+values      text of an option -> number, or a complaint
+mechanism   those numbers -> any registered mechanism that they describe
+gate        findings -> exit codes: --fail-on-violation and --max-epsilon
+output      numbers -> table, JSON or file
+encoding    characters that a terminal cannot show -> ones that it can
+faults      anything that went wrong -> one line and an exit code
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ from noisymean import __version__
 from noisymean.cli import account, audit, calibrate, code_audit, curve, data, demo, explore, probe, report, reproduce
 from noisymean.cli.encoding import any_encoding
 from noisymean.cli.faults import guarded, never_exits
+from noisymean.cli.options import spread
 
 PROGRAM = "noisymean"
 
@@ -32,7 +33,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
 # Plain help: examples can be copied from it, and a usage error is never drawn in a box.
 app = typer.Typer(name=PROGRAM, rich_markup_mode=None, pretty_exceptions_enable=False)
 for _name, _function in COMMANDS.items():
-    app.command(_name)(never_exits(_function))
+    app.command(_name)(never_exits(spread(_function)))
 
 
 @app.callback(invoke_without_command=True)

@@ -16,13 +16,13 @@ from noisymean.audit.estimate import check_levels
 from noisymean.audit.runner import Workers
 from noisymean.audit.trials import plan
 from noisymean.cli import gate, options, values
+from noisymean.cli.complaints import Missing, refused
 from noisymean.cli.faults import INTERRUPTED
 from noisymean.cli.output import console, emit_json, note, plot_file, say, write_plot
 from noisymean.cli.progress import progress
 from noisymean.cli.shown import table_of
 from noisymean.cli.targets import NAMES as NAMES_OF_TARGETS
 from noisymean.cli.targets import Typed, claim_of, target_of
-from noisymean.cli.wants import Missing, refused
 from noisymean.errors import InvalidInput
 from noisymean.targets.protocol import Target
 

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import math
-from typing import Any
+from typing import Annotated
 
 from noisymean import __version__
-from noisymean.accounts import Bound
 from noisymean.calibrate import calibrate as compute
 from noisymean.cli import options, values
 from noisymean.cli.account import steps_of
-from noisymean.cli.mechanism import mechanism_of
 from noisymean.cli.output import console, emit_json, say
-from noisymean.mechanisms import SGM, OpacusLoader
-from noisymean.outward import at_least, at_most
+from noisymean.outward import at_most
+from noisymean.report.account_words import number
+from noisymean.words import sentence
 
 
 def command(
-    mechanism: options.MechanismName,
-    target_epsilon: options.TargetEpsilon,
-    delta: options.RequiredDelta,
-    dataset_size: options.DatasetSize = None,
-    dimension: options.Dimension = None,
-    sample_rate: options.SampleRate = None,
-    batch_size: options.BatchSize = None,
+    described: options.Quiet,
+    target_epsilon: Annotated[
+        str, options.text_option("--target-epsilon", "e", "The epsilon to reach.", show_default=False)
+    ],
+    delta: Annotated[str, options.text_option("--delta", "d", "The delta of the target.", show_default=False)],
     steps: options.Steps = None,
     epochs: options.Epochs = None,
     json: options.Json = False,
@@ -35,42 +31,21 @@ def command(
       noisymean calibrate --mechanism sgm --sample-rate 0.01 --steps 1000 --target-epsilon 2 --delta 1e-5
     """
     # the noise is what is looked for; any value describes the rest
-    what = mechanism_of(
-        name=mechanism,
-        dataset_size=dataset_size,
-        dimension=dimension,
-        sample_rate=sample_rate,
-        batch_size=batch_size,
-        noise_multiplier="1",
-    )
-    fields: dict[str, Any] = {"dataset_size": what.dataset_size, "dimension": what.dimension}
-    if isinstance(what, OpacusLoader):
-        fields["batch_size"] = what.batch_size
-    else:
-        fields["sample_rate"] = what.rate
-    if isinstance(what, SGM):
-        fields = {name: value for name, value in fields.items() if value is not None}
+    mechanism = described.with_noise("1")
+    settings = mechanism.to_plain()
+    del settings["name"], settings["noise_multiplier"]
     found = compute(
-        type(what),
+        type(mechanism),
         target_epsilon=values.number("target_epsilon", target_epsilon),
         delta=values.number("delta", delta),
-        steps=steps_of(what, steps, epochs),
-        **fields,
+        steps=steps_of(mechanism, steps, epochs),
+        **settings,
     )
     if json:
         emit_json({**found.to_dict(), "version": __version__})
-        return
-    out = console()
-    if found.noise_multiplier is None:
-        say(out, f"{found.reason[0].upper()}{found.reason[1:]}.")
+    elif found.noise_multiplier is None:
+        say(console(), sentence(found.reason))
     else:
-        answer = found.account
-        say(
-            out,
-            f"noise multiplier {at_most(found.noise_multiplier)}: guaranteed epsilon {at_most(_known(answer.guarantee))}, "
-            f"leakage {at_least(_known(answer.leakage))}, claimed {at_most(_known(answer.claimed))}.",
-        )
-
-
-def _known(bound: Bound) -> float:
-    return math.inf if bound.epsilon is None else bound.epsilon
+        sound, leaked, claim = (number(found.account, which) for which in ("guarantee", "leakage", "claimed"))
+        said = f"guaranteed epsilon {sound}, leakage {leaked}, claimed {claim}."
+        say(console(), f"noise multiplier {at_most(found.noise_multiplier)}: {said}")

@@ -147,7 +147,7 @@ def _named(one: Audited, option: str) -> str:
     return "unknown" if kind is None else kind.value.upper()
 
 
-def _read(package: str, as_json: bool) -> gate.Judged:
+def _read(package: str, as_json: bool) -> gate.Judgement:
     """Another package: what its statements say."""
     place = source_of(package)
     source = read_source(place)

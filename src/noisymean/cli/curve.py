@@ -2,33 +2,35 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import numpy as np
 from numpy.typing import NDArray
 from rich import box
 from rich.table import Table
 
 from noisymean import __version__
+from noisymean import curve as compute
 from noisymean.cli import options, values
-from noisymean.cli.mechanism import mechanism_of
 from noisymean.cli.output import console, emit_json, note, plot_file, say, write_plot
 from noisymean.curves import COLUMNS, Curves
 from noisymean.errors import InvalidInput
 from noisymean.mechanisms import Mechanism
-from noisymean.one_round import curve as compute
 from noisymean.report import plots
 
 _POINTS = 201
 
 
 def command(
-    mechanism: options.MechanismName,
-    noise_multiplier: options.NoiseMultiplier,
-    dataset_size: options.DatasetSize = None,
-    dimension: options.Dimension = None,
-    sample_rate: options.SampleRate = None,
-    batch_size: options.BatchSize = None,
-    alpha: options.Alpha = None,
-    points: options.Points = None,
+    described: options.Described,
+    alpha: Annotated[
+        str | None,
+        options.text_option("--alpha", "A,B,...", "False positive rates, separated by commas: 0.01,0.1,0.5."),
+    ] = None,
+    points: Annotated[
+        str | None,
+        options.text_option("--points", "COUNT", f"So many false positive rates from 0 to 1 [default: {_POINTS}]."),
+    ] = None,
     json: options.Json = False,
     plot: options.Plot = None,
 ) -> None:
@@ -43,17 +45,10 @@ def command(
           --sample-rate 0.005 --noise-multiplier 10 --plot curve.png
     """
     target = None if plot is None else plot_file("plot", plot)
-    what = mechanism_of(
-        name=mechanism,
-        dataset_size=dataset_size,
-        dimension=dimension,
-        sample_rate=sample_rate,
-        batch_size=batch_size,
-        noise_multiplier=noise_multiplier,
-    )
-    curves = _computed(what, alpha, points)
+    mechanism = described.build()
+    curves = _computed(mechanism, alpha, points)
     if target is not None:
-        write_plot("plot", plots.curve_figure(compute(what, plots.ALPHA)), target)
+        write_plot("plot", plots.curve_figure(compute(mechanism, plots.ALPHA)), target)
         note(f"plot written to {target}")
     if json:
         emit_json({**curves.to_dict(), "version": __version__})

@@ -2,31 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 from typing import Annotated, final
 
 import numpy as np
-import typer
-from numpy.typing import ArrayLike
+from numpy.typing import NDArray
 from rich import box
 from rich.table import Table
 
-from noisymean import __version__
+from noisymean import __version__, curve
 from noisymean.cli import options
 from noisymean.cli.output import console, emit_json, folder, need_matplotlib, note, say, write_plot
 from noisymean.curves import Curves
-from noisymean.leakage import leakage
 from noisymean.mechanisms import ASGM, EASGM, FEASGM, SGM, Mechanism
-from noisymean.noisy_sum import claimed
-from noisymean.numerics.logs import Array
-from noisymean.one_round import curve
 from noisymean.outward import at_least, at_most
-from noisymean.proofs import guarantee_tight
 from noisymean.report import plots
-from noisymean.words import rate_text
 
 ALPHA = 0.1
 FIGURE = "demo.png"
@@ -57,33 +49,16 @@ SETTINGS: tuple[tuple[str, Mechanism], ...] = (
 
 
 @final
-@dataclass(frozen=True)
-class Triple:
-    """One quantity of the claim, the best guarantee and the best attack."""
-
-    claimed: float
-    guarantee: float
-    leakage: float
-
-    def record(self) -> dict[str, float]:
-        """For JSON."""
-        return dict(zip(_NAMES, (self.claimed, self.guarantee, self.leakage), strict=True))
-
-    def shown(self, *, low_is_private: bool) -> list[str]:
-        """For the table; the claim and the guarantee rounded to the side that promises less, the leakage that shows less."""
-        promise, attack = (at_most, at_least) if low_is_private else (at_least, at_most)
-        return [promise(self.claimed, ".6f"), promise(self.guarantee, ".6f"), attack(self.leakage, ".6f")]
-
-
-@final
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Row:
-    """One setting and what was found: the false negative rate at ALPHA, and the advantage max(1 - alpha - beta)."""
+    """One setting and what was found of the claim, the best guarantee and the best attack, each by its name."""
 
     title: str
     curves: Curves
-    false_negative: Triple
-    advantage: Triple
+    # the false negative rate at ALPHA: low promises less
+    false_negative: dict[str, float]
+    # the advantage, max(1 - alpha - beta): high promises less
+    advantage: dict[str, float]
 
     @property
     def name(self) -> str:
@@ -97,14 +72,21 @@ class Row:
             "mechanism": self.curves.mechanism.name,
             "settings": self.curves.mechanism.settings(),
             "alpha": ALPHA,
-            "false_negative_rate": self.false_negative.record(),
-            "advantage": self.advantage.record(),
+            "false_negative_rate": self.false_negative,
+            "advantage": self.advantage,
             "verdict": self.curves.verdict,
         }
 
+    def cells(self) -> tuple[list[str], list[str]]:
+        """For the table; the claim and the guarantee rounded to the side that promises less, the leakage that shows less."""
+        shown = []
+        for found, promise, attack in ((self.false_negative, at_least, at_most), (self.advantage, at_most, at_least)):
+            shown.append([(attack if name == "leakage" else promise)(value, ".6f") for name, value in found.items()])
+        return shown[0], shown[1]
+
 
 def command(
-    out: Annotated[str, typer.Option("--out", metavar="DIR", help="Folder for the figure; made if need be.")] = "out",
+    out: Annotated[str, options.text_option("--out", "DIR", "Folder for the figure; made if need be.")] = "out",
     json: options.Json = False,
 ) -> None:
     """What is claimed, guaranteed and leaked in real settings.
@@ -130,18 +112,23 @@ def command(
 
 
 def _measured(title: str, mechanism: Mechanism) -> Row:
-    curves = curve(mechanism, plots.ALPHA)
-    bounds = (claimed(mechanism), guarantee_tight(mechanism).lower, leakage(mechanism).upper)
-    false_negative = Triple(*(float(bound(np.array([ALPHA]))[0]) for bound in bounds))
-    advantage = Triple(*(_advantage(bound, curves.alpha) for bound in bounds))
-    return Row(title, curves, false_negative, advantage)
+    curves, at = curve(mechanism, plots.ALPHA), curve(mechanism, [ALPHA])
+    false_negative = {name: float(_beta(at, name)[0]) for name in _NAMES}
+    return Row(title, curves, false_negative, {name: _advantage(curves, name) for name in _NAMES})
 
 
-def _advantage(bound: Callable[[ArrayLike], Array], alpha: Array) -> float:
+def _beta(curves: Curves, name: str) -> NDArray[np.float64]:
+    """Claimed, leakage, or the best guarantee; where none is known, the one that promises nothing."""
+    found: NDArray[np.float64] | None = getattr(curves, "guarantee_tight" if name == "guarantee" else name)
+    return np.zeros_like(curves.alpha) if found is None else found
+
+
+def _advantage(curves: Curves, name: str) -> float:
     """max of 1 - alpha - beta: concave in alpha, so the second look, around the best of the first, finds it."""
-    best = int(np.argmax(1.0 - alpha - bound(alpha)))
+    alpha = curves.alpha
+    best = int(np.argmax(1.0 - alpha - _beta(curves, name)))
     near = np.linspace(alpha[max(best - 1, 0)], alpha[min(best + 1, alpha.size - 1)], 201)
-    return float(np.max(1.0 - near - bound(near)))
+    return float(np.max(1.0 - near - _beta(curve(curves.mechanism, near), name)))
 
 
 def _print(rows: list[Row], figure: Path) -> None:
@@ -151,9 +138,9 @@ def _print(rows: list[Row], figure: Path) -> None:
         table.add_column(name, justify="right" if name in _NAMES else "left", no_wrap=True)
     for row in rows:
         style = "bold" if row.curves.verdict == "violated" else None
-        beta, advantage = row.false_negative.shown(low_is_private=False), row.advantage.shown(low_is_private=True)
+        beta, advantage = row.cells()
         table.add_row(f"{row.name}, {row.title}", f"beta({ALPHA:g})", *beta, style=style)
-        table.add_row(_numbers(row.curves.mechanism), "advantage", *advantage, style=style, end_section=True)
+        table.add_row(_compact(row.curves.mechanism), "advantage", *advantage, style=style, end_section=True)
     out.print(table, "")
     say(
         out,
@@ -164,11 +151,9 @@ def _print(rows: list[Row], figure: Path) -> None:
     say(out, f"Figure: {figure}")
 
 
-def _numbers(mechanism: Mechanism) -> str:
-    return (
-        f"N={mechanism.dataset_size} n={mechanism.dimension}"
-        f" q={rate_text(mechanism.rate)} sigma={mechanism.noise_multiplier:g}"
-    )
+def _compact(mechanism: Mechanism) -> str:
+    """`N=59999 n=26010 q=0.005 sigma=10`: the columns of numbers need the room."""
+    return mechanism.numbers(greek=False).replace(" = ", "=").replace(",", "").replace("  ", " ")
 
 
 def _finding(rows: list[Row]) -> str:
@@ -176,8 +161,9 @@ def _finding(rows: list[Row]) -> str:
     held = ", ".join(row.name for row in rows if row.curves.verdict == "holds") or "none"
     if not violated:
         return f"No claim is violated; claims that hold: {held}."
-    worst = max(violated, key=lambda row: row.advantage.leakage / row.advantage.claimed)
+    times = {row: row.advantage["leakage"] / row.advantage["claimed"] for row in violated}
+    worst = max(violated, key=times.__getitem__)
     return (
         f"{len(violated)} of {len(rows)} claims are violated, worst by {worst.name} ({worst.title}), where an attacker's"
-        f" advantage is {worst.advantage.leakage / worst.advantage.claimed:.3g} times the claimed one; claims that hold: {held}."
+        f" advantage is {times[worst]:.3g} times the claimed one; claims that hold: {held}."
     )

@@ -4,31 +4,28 @@ from __future__ import annotations
 
 import sys
 import webbrowser
+from dataclasses import fields
 from typing import Annotated
 
 import typer
 
 from noisymean import __version__
 from noisymean.cli import options, values
-from noisymean.cli.mechanism import mechanism_of
+from noisymean.cli.complaints import refused
 from noisymean.cli.output import emit_json, note
-from noisymean.cli.wants import refused
 from noisymean.explore import server
-from noisymean.explore.settings import Question, Settings
+from noisymean.explore.settings import Settings
+from noisymean.report.asked_run import AskedRun
 
 _LONGEST = 3600.0
 
 
 def command(
-    port: Annotated[
-        str, typer.Option("--port", metavar="P", help="The port to listen on; 0 takes a free one.", show_default=True)
-    ] = "0",
+    port: Annotated[str, options.text_option("--port", "P", "The port to listen on; 0 takes a free one.")] = "0",
     browser: Annotated[
-        bool, typer.Option("--open/--no-browser", help="Open the page in a browser, or only print its address.")
+        bool, options.flag("--open/--no-browser", "Open the page in a browser, or only print its address.")
     ] = False,
-    limit: Annotated[
-        str, typer.Option("--limit", metavar="S", help="Seconds that one answer may take.", show_default=True)
-    ] = "8",
+    limit: Annotated[str, options.text_option("--limit", "S", "Seconds that one answer may take.")] = "8",
     json: options.Json = False,
 ) -> None:
     """A page on this machine with sliders: claimed, leaked and guaranteed as the settings move.
@@ -60,15 +57,10 @@ def command(
     note("ended")
 
 
-def read(settings: Settings) -> Question:
+def read(settings: Settings) -> AskedRun:
     """What `noisymean account` would make of the same options."""
-    mechanism = mechanism_of(
-        name=settings.mechanism,
-        dataset_size=settings.get("dataset-size"),
-        dimension=settings.get("dimension"),
-        sample_rate=settings.get("sample-rate"),
-        batch_size=settings.get("batch-size"),
-        noise_multiplier=settings.get("noise-multiplier") or "",
-    )
+    typed = {one.name: settings.get(one.name.replace("_", "-")) for one in fields(options.Quiet)}
+    described = options.Quiet(**{**typed, "mechanism": settings.mechanism})
+    mechanism = described.with_noise(settings.get("noise-multiplier") or "")
     steps = values.whole("steps", settings.get("steps") or "")
-    return Question(mechanism, steps, values.number("delta", settings.get("delta") or ""))
+    return AskedRun(mechanism, steps, values.number("delta", settings.get("delta") or ""))

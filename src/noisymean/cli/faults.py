@@ -22,8 +22,7 @@ from typing import ParamSpec
 
 import typer
 
-from noisymean.cli import mechanism
-from noisymean.cli.wants import WANTED, missing_line, option
+from noisymean.cli.complaints import WANTED, missing_line, option
 from noisymean.errors import InvalidInput, NoisymeanError, Shown
 
 BAD_INPUT, OUR_FAULT, INTERRUPTED, PIPE_CLOSED = 2, 70, 130, 141
@@ -32,7 +31,6 @@ P = ParamSpec("P")
 
 # Long enough for a path to be read in full.
 _LONGEST = 200
-_WANTED = {**WANTED, "mechanism": mechanism.NAME}
 
 # Older typers raise the usage errors of click, newer ones those of a private copy of it: this is the parent of either.
 _UsageError: type[Exception] = typer.BadParameter.__mro__[1]
@@ -124,11 +122,11 @@ def _one_line(message: str) -> str:
 
 def _as_typed(fault: NoisymeanError, words: Sequence[str]) -> str:
     """`sample_rate=0.0: must be ...` as `--sample-rate=0: must be ...; the remedy`, if 0 is what was typed."""
-    if not isinstance(fault, InvalidInput) or fault.name not in _WANTED:
+    if not isinstance(fault, InvalidInput) or fault.name not in WANTED:
         return str(fault)
     typed = option(fault.name)
     value = Shown(_value_of(typed, words) or fault.value)
-    return str(InvalidInput(typed, value, fault.allowed, fault.remedy or _WANTED[fault.name].remedy(typed)))
+    return str(InvalidInput(typed, value, fault.allowed, fault.remedy or WANTED[fault.name].remedy(typed)))
 
 
 def _value_of(typed: str, words: Sequence[str]) -> str | None:
@@ -153,7 +151,7 @@ def _usage(fault: Exception) -> str:
     see = f"see '{path} --help'"
     name, parameter = getattr(fault, "option_name", None), getattr(fault, "param", None)
     if name is not None and "requires an argument" in message:
-        wanted = _WANTED.get(name.removeprefix("--").replace("-", "_"))
+        wanted = WANTED.get(name.removeprefix("--").replace("-", "_"))
         return f"{name}: its value is missing; {f'must be {wanted.allowed}; {wanted.remedy(name)}' if wanted else see}"
     if name is not None and "does not take a value" in message:
         return f"{name}: must stand alone, it takes no value; write {name}"
@@ -162,7 +160,7 @@ def _usage(fault: Exception) -> str:
         meant = f"did you mean {' or '.join(close)}? " if close else ""
         return f"{name}: no such option of '{path}'; {meant}{see}"
     if type(fault).__name__ == "MissingParameter" and parameter is not None:
-        return missing_line(parameter.opts[0], _WANTED.get(parameter.name))
+        return missing_line(parameter.opts[0], WANTED.get(parameter.name))
     if name is not None:
         return f"{name}: {message.rstrip('.')}; {see}"
     if unknown := re.match(r"No such command '(.*?)'\.", message):

@@ -19,38 +19,38 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Annotated, TypeAlias, final
+from typing import Annotated, NamedTuple, TypeAlias, final
 
 import typer
 
 from noisymean.accounts import Account
 from noisymean.audit import Audit
 from noisymean.cli import values
+from noisymean.cli.complaints import refused
+from noisymean.cli.options import Group, flag, text_option
 from noisymean.cli.output import note
-from noisymean.cli.wants import refused
 from noisymean.errors import NoisymeanError
 from noisymean.outward import at_least, at_most
 from noisymean.probe.conclusions import Denominator
 from noisymean.probe.finding import Finding, Sampling, Severity
 from noisymean.probe.laws import Kind
+from noisymean.report.account_words import lost_and_claimed
 from noisymean.report.page.records import AuditRecord
-from noisymean.report.page.releases import CodeRecord
+from noisymean.report.page.releases import CodeRecord, denominator_of
 
 FOUND = 1
 # Of many results a line names the first of these.
 _NAMED = 3
 
 FailOnViolation: TypeAlias = Annotated[
-    bool,
-    typer.Option("--fail-on-violation", help="Exit with 1 if a violation is found, with 2 if nothing could be judged."),
+    bool, flag("--fail-on-violation", "Exit with 1 if a violation is found, with 2 if nothing could be judged.")
 ]
 MaxEpsilon: TypeAlias = Annotated[
-    str | None,
-    typer.Option("--max-epsilon", metavar="E", help="Exit with 1 unless an epsilon of at most E is guaranteed."),
+    str | None, text_option("--max-epsilon", "E", "Exit with 1 unless an epsilon of at most E is guaranteed.")
 ]
 # An audit has no guarantee to compare.
 MostLost: TypeAlias = Annotated[
-    str | None, typer.Option("--max-epsilon", metavar="E", help="Exit with 1 if more than E is certainly lost.")
+    str | None, text_option("--max-epsilon", "E", "Exit with 1 if more than E is certainly lost.")
 ]
 
 
@@ -66,26 +66,20 @@ class Standing(Enum):
     UNJUDGED = "not judged"
 
 
-@final
-@dataclass(frozen=True)
-class Guaranteed:
-    """No more than this is lost; None where no bound is known."""
+class Guaranteed(NamedTuple):
+    """A run that was accounted for loses no more than this epsilon; None where no bound is known."""
 
     epsilon: float | None
 
 
-@final
-@dataclass(frozen=True)
-class LostAtLeast:
-    """What an audit has seen."""
+class LostAtLeast(NamedTuple):
+    """What was audited certainly loses this epsilon."""
 
     epsilon: float
 
 
-@final
-@dataclass(frozen=True)
-class NoEpsilon:
-    """There is no epsilon to compare, and why."""
+class NoEpsilon(NamedTuple):
+    """There is no epsilon to compare with a limit, and why not."""
 
     why: str
 
@@ -95,8 +89,8 @@ Loss: TypeAlias = Guaranteed | LostAtLeast | NoEpsilon
 
 @final
 @dataclass(frozen=True)
-class Judged:
-    """One result: what it is about, where it stands, why, and what is known of epsilon."""
+class Judgement:
+    """One result on its way to an exit code: what it is about, where it stands, why, and what is known of epsilon."""
 
     what: str
     standing: Standing
@@ -106,10 +100,22 @@ class Judged:
     open: bool = False
 
 
+@dataclass(frozen=True, kw_only=True)
+class Limits(Group):
+    """The two options, as they were typed."""
+
+    fail_on_violation: FailOnViolation = False
+    max_epsilon: MaxEpsilon = None
+
+    def gate(self) -> Gate:
+        """What they ask for."""
+        return Gate.of(self.fail_on_violation, self.max_epsilon)
+
+
 @final
 @dataclass(frozen=True)
 class Gate:
-    """What was asked for."""
+    """What --fail-on-violation and --max-epsilon ask for."""
 
     fail_on_violation: bool
     max_epsilon: float | None
@@ -122,7 +128,7 @@ class Gate:
             raise refused("max_epsilon", max_epsilon)
         return cls(fail_on_violation, most)
 
-    def check(self, results: Sequence[Judged]) -> None:
+    def check(self, results: Sequence[Judgement]) -> None:
         """Leave with the exit code that the options ask for; return where that is 0. After the output, never before."""
         found: list[str] = []
         if self.fail_on_violation:
@@ -165,10 +171,8 @@ def exceeded(loss: Loss, most: float) -> str | None:
             return f"no guarantee is known: {why}"
 
 
-def of_account(answer: Account) -> Judged:
+def of_account(answer: Account) -> Judgement:
     """A run that was accounted for."""
-    symbol = "epsilon" if answer.asked_delta else "delta"
-    leaked, claimed = (getattr(bound, symbol) for bound in (answer.leakage, answer.claimed))
     what = f"{answer.steps:,} round{'s' if answer.steps > 1 else ''} of {answer.mechanism.name.upper()}"
     loss: Loss = (
         Guaranteed(answer.guarantee.epsilon)
@@ -177,42 +181,37 @@ def of_account(answer: Account) -> Judged:
     )
     match answer.verdict:
         case "violated":
-            why = f"at least {symbol} = {at_least(leaked)} is lost where {at_most(claimed)} is claimed"
-            return Judged(what, Standing.VIOLATED, why, loss)
+            return Judgement(what, Standing.VIOLATED, lost_and_claimed(answer), loss)
         case "holds":
-            return Judged(what, Standing.CLEAR, "the claim holds", loss)
+            return Judgement(what, Standing.CLEAR, "the claim holds", loss)
         case "undetermined":
-            return Judged(what, Standing.CLEAR, "the claim is undetermined", loss, open=True)
+            return Judgement(what, Standing.CLEAR, "the claim is undetermined", loss, open=True)
 
 
-def of_audit(result: Audit) -> Judged:
+def of_audit(result: Audit) -> Judgement:
     """Trials that were judged."""
-    loss = LostAtLeast(result.found.epsilon_lower)
-    if result.verdict is None:
-        return _no_verdict(result.target, result.interrupted, loss)
-    return _audited(result.target, result.verdict.word == "violated", result.verdict.reason, result.interrupted, loss)
+    word, reason = (None, "") if result.verdict is None else (result.verdict.word, result.verdict.reason)
+    return _audited(result.target, word, reason, result.interrupted, result.found.epsilon_lower)
 
 
-def of_audit_record(found: AuditRecord) -> Judged:
+def of_audit_record(found: AuditRecord) -> Judgement:
     """The same from a file; a bound that JSON has no number for is infinite."""
-    loss = LostAtLeast(math.inf if found.epsilon_lower is None else found.epsilon_lower)
-    if found.verdict is None:
-        return _no_verdict(found.target, found.interrupted, loss)
-    return _audited(found.target, found.verdict == "violated", found.reason, found.interrupted, loss)
+    lost = math.inf if found.epsilon_lower is None else found.epsilon_lower
+    return _audited(found.target, found.verdict, found.reason, found.interrupted, lost)
 
 
-def _audited(target: str, violated: bool, reason: str, interrupted: bool, loss: Loss) -> Judged:
-    if interrupted and not violated:
-        return _no_verdict(target, interrupted, loss)
-    return Judged(target, Standing.VIOLATED if violated else Standing.CLEAR, reason, loss)
+def _audited(target: str, word: str | None, reason: str, interrupted: bool, lost: float) -> Judgement:
+    if word == "violated":
+        return Judgement(target, Standing.VIOLATED, reason, LostAtLeast(lost))
+    if interrupted:
+        return Judgement(target, Standing.UNJUDGED, "the audit was interrupted", LostAtLeast(lost))
+    if word is None:
+        nothing = "nothing is claimed; give --claim-epsilon"
+        return Judgement(target, Standing.UNJUDGED, nothing, LostAtLeast(lost))
+    return Judgement(target, Standing.CLEAR, reason, LostAtLeast(lost))
 
 
-def _no_verdict(target: str, interrupted: bool, loss: Loss) -> Judged:
-    why = "the audit was interrupted" if interrupted else "nothing is claimed; give --claim-epsilon"
-    return Judged(target, Standing.UNJUDGED, why, loss)
-
-
-def of_probe(found: Finding, answer: Account | None, refusal: str | None) -> Judged:
+def of_probe(found: Finding, answer: Account | None, refusal: str | None) -> Judgement:
     """A probe; with the user's numbers, what they make of it counts as well."""
     accounted = None if answer is None else of_account(answer)
     leaks = [one.words for one in found.remarks if one.severity is Severity.LEAK]
@@ -225,12 +224,12 @@ def of_probe(found: Finding, answer: Account | None, refusal: str | None) -> Jud
     else:
         loss = NoEpsilon(obstacle) if obstacle is not None else accounted.loss
     if denominator.standing is Standing.VIOLATED or leaks:
-        return Judged(found.target, Standing.VIOLATED, leaks[0] if leaks else denominator.why, loss)
+        return Judgement(found.target, Standing.VIOLATED, leaks[0] if leaks else denominator.why, loss)
     if accounted is not None and accounted.standing is Standing.VIOLATED:
-        return Judged(found.target, Standing.VIOLATED, accounted.why, loss)
+        return Judgement(found.target, Standing.VIOLATED, accounted.why, loss)
     if obstacle is not None:
-        return Judged(found.target, Standing.UNJUDGED, obstacle, loss)
-    return Judged(found.target, Standing.CLEAR, denominator.why, loss, open=accounted is not None and accounted.open)
+        return Judgement(found.target, Standing.UNJUDGED, obstacle, loss)
+    return Judgement(found.target, Standing.CLEAR, denominator.why, loss, open=accounted is not None and accounted.open)
 
 
 def _obstacle(found: Finding) -> str | None:
@@ -246,50 +245,28 @@ def _obstacle(found: Finding) -> str | None:
     return None
 
 
-def of_code_record(found: CodeRecord) -> list[Judged]:
+def of_code_record(found: CodeRecord) -> list[Judgement]:
     """The releases of a code audit, or the source that was read, from a file."""
     if found.kind is not None:
         return [of_source(found.package, found.verdict)]
-    judged = []
-    for one in found.releases:
-        kinds = [Kind(name.lower()) for name in (one.mean, one.shipped) if name is not None]
-        judged += [of_kind(f"{found.package}=={one.version}", kind) for kind in kinds]
-    return judged
+    return [of_kind(f"{found.package}=={one.version}", kind) for one in found.releases for kind in one.kinds]
 
 
-def of_source(what: str, verdict: Denominator) -> Judged:
-    """Source that was read."""
+def of_kind(what: str, kind: Kind | None, denominator: str = "") -> Judgement:
+    """Code that was run, by the kind of its denominator; None if it could not be run."""
+    return of_source(what, denominator_of(kind), f" ({denominator})" if denominator else "")
+
+
+def of_source(what: str, verdict: Denominator, by: str = "") -> Judgement:
+    """Code that divides by a constant, by something of the data, or by nobody knows what."""
     match verdict:
         case Denominator.CONSTANT:
-            return _constant(what)
+            standing, why = Standing.CLEAR, f"it divides by a constant{by}"
         case Denominator.DATA_DEPENDENT:
-            return _of_the_data(what)
+            standing, why = Standing.VIOLATED, f"what it divides by depends on the data{by}"
         case Denominator.UNKNOWN:
-            return _not_found(what)
-
-
-def of_kind(what: str, kind: Kind | None, denominator: str = "") -> Judged:
-    """What code divides by; None if it could not be run."""
-    by = f" ({denominator})" if denominator else ""
-    match kind:
-        case Kind.SGM:
-            return _constant(what, by)
-        case Kind.EASGM | Kind.ASGM | Kind.FEASGM | Kind.LOADER | Kind.INDEPENDENT:
-            return _of_the_data(what, by)
-        case Kind.UNKNOWN | None:
-            return _not_found(what)
+            standing, why = Standing.UNJUDGED, "what it divides by was not found; try 'noisymean probe'"
+    return Judgement(what, standing, why, _NO_RUN)
 
 
 _NO_RUN = NoEpsilon("which denominator it is says nothing about epsilon; 'noisymean account' does, for a run")
-
-
-def _constant(what: str, by: str = "") -> Judged:
-    return Judged(what, Standing.CLEAR, f"it divides by a constant{by}", _NO_RUN)
-
-
-def _of_the_data(what: str, by: str = "") -> Judged:
-    return Judged(what, Standing.VIOLATED, f"what it divides by depends on the data{by}", _NO_RUN)
-
-
-def _not_found(what: str) -> Judged:
-    return Judged(what, Standing.UNJUDGED, "what it divides by was not found; try 'noisymean probe'", _NO_RUN)

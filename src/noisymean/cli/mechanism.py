@@ -1,35 +1,19 @@
-"""From options to the mechanism they describe.
+"""From options to the mechanism they describe: any registered one whose settings are among the options.
 
-To add a mechanism: a builder that takes `Round` and an entry in MECHANISMS under the name it has in the library. Help,
-completion and complaints follow.
+What a kind is made with, what it is called and what it divides by is read off the kind itself, so that help, completion and
+complaints follow from the registry. A mechanism that needs no new option needs nothing here.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass, fields
 from fractions import Fraction
 from typing import Any, final
 
 from noisymean.cli import values
-from noisymean.cli.wants import Missing, Wanted, refused
-from noisymean.errors import InvalidInput
-from noisymean.mechanisms import ASGM, EASGM, FEASGM, SGM, Mechanism, OpacusLoader
-
-
-@final
-@dataclass(frozen=True)
-class Round:
-    """One round as typed: numbers, except for a rate, which stays text to stay exact."""
-
-    dataset_size: int | None
-    dimension: int | None
-    sample_rate: str | None
-    batch_size: int | None
-    noise_multiplier: float
-    drop_last: bool = False
-    calibrated: Calibrated | None = None
+from noisymean.cli.complaints import WANTED, Missing, refused
+from noisymean.errors import InvalidInput, NoisymeanError
+from noisymean.mechanisms import KINDS, Mechanism
 
 
 @final
@@ -42,8 +26,8 @@ class Calibrated:
     epochs: str | None
     accountant: str | None
 
-    def told(self) -> dict[str, Any]:
-        """For the loader, which calibrates."""
+    def settings(self) -> dict[str, Any]:
+        """What a mechanism that calibrates its own noise is made with."""
         for name, value in (("calibrated_delta", self.delta), ("calibrated_epochs", self.epochs)):
             if value is None:
                 raise Missing(name, "--calibrated-to needs it")
@@ -58,89 +42,9 @@ class Calibrated:
         }
 
 
-@final
-@dataclass(frozen=True)
-class Kind:
-    """A value of --mechanism."""
-
-    denominator: str
-    build: Callable[[Round], Mechanism]
-
-
-def _averaged(mechanism: type[EASGM | ASGM | FEASGM]) -> Callable[[Round], Mechanism]:
-    def build(typed: Round) -> Mechanism:
-        if typed.dataset_size is None:
-            raise Missing("dataset_size")
-        if typed.dimension is None:
-            raise Missing("dimension")
-        return mechanism(
-            dataset_size=typed.dataset_size,
-            dimension=typed.dimension,
-            sample_rate=_rate(typed),
-            noise_multiplier=typed.noise_multiplier,
-        )
-
-    return build
-
-
-def _summed(typed: Round) -> Mechanism:
-    return SGM(
-        sample_rate=_rate(typed),
-        noise_multiplier=typed.noise_multiplier,
-        dataset_size=typed.dataset_size,
-        dimension=typed.dimension,
-    )
-
-
-def _loaded(typed: Round) -> Mechanism:
-    if typed.sample_rate is not None:
-        raise InvalidInput(
-            "sample_rate", typed.sample_rate, "left out for opacus-loader", "Opacus computes it from N and b"
-        )
-    for name in ("dataset_size", "batch_size", "dimension"):
-        if getattr(typed, name) is None:
-            raise Missing(name)
-    return OpacusLoader(
-        dataset_size=typed.dataset_size or 0,
-        batch_size=typed.batch_size or 0,
-        dimension=typed.dimension or 0,
-        drop_last=typed.drop_last,
-        **({"noise_multiplier": typed.noise_multiplier} if typed.calibrated is None else typed.calibrated.told()),
-    )
-
-
-def _rate(typed: Round) -> str | Fraction:
-    """q as written, or b/N exactly."""
-    if typed.sample_rate is not None:
-        return typed.sample_rate
-    if typed.batch_size is None:
-        raise Missing("sample_rate", "or --batch-size")
-    if typed.dataset_size is None:
-        raise Missing("dataset_size", "--batch-size needs it")
-    if typed.dataset_size < 1:
-        raise InvalidInput("dataset_size", typed.dataset_size, ">= 1 with --batch-size", "q = b/N has no value without")
-    if not 1 <= typed.batch_size <= typed.dataset_size:
-        raise InvalidInput(
-            "batch_size", typed.batch_size, f"from 1 to the dataset size {typed.dataset_size}", "q = b/N"
-        )
-    return Fraction(typed.batch_size, typed.dataset_size)
-
-
-MECHANISMS = {
-    "sgm": Kind("a constant", _summed),
-    "easgm": Kind("N*q", _averaged(EASGM)),
-    "asgm": Kind("|B|", _averaged(ASGM)),
-    "feasgm": Kind("floor(N*q)", _averaged(FEASGM)),
-    "opacus-loader": Kind("what Opacus 1.x makes of N and b", _loaded),
-}
-
-
-NAME = Wanted(f"one of {', '.join(MECHANISMS)}", "easgm")
-
-
 def mechanism_of(
     *,
-    name: str,
+    name: str | None,
     dataset_size: str | None,
     dimension: str | None,
     sample_rate: str | None,
@@ -150,29 +54,73 @@ def mechanism_of(
     calibrated: Calibrated | None = None,
 ) -> Mechanism:
     """The mechanism that the text of these options describes."""
-    if name not in MECHANISMS:
-        raise InvalidInput("mechanism", name, NAME.allowed, NAME.remedy("--mechanism"))
-    if sample_rate is not None and batch_size is not None:
+    if name is None:
+        raise Missing("mechanism")
+    if name not in KINDS:
+        raise refused("mechanism", name)
+    kind = KINDS[name]
+    if sample_rate is not None and batch_size is not None and not kind.takes("batch_size"):
         raise InvalidInput("batch_size", batch_size, "left out when --sample-rate is given", "give one of the two")
-    if name != "opacus-loader" and (drop_last or calibrated is not None):
-        asked = "drop_last" if drop_last else "calibrated_to"
-        raise InvalidInput(
-            asked,
-            drop_last or getattr(calibrated, "epsilon", None),
-            "left out without opacus-loader",
-            "it is about its data loader",
-        )
+    _check_unused(kind, drop_last, calibrated)
     if (noise_multiplier is None) == (calibrated is None):
         if noise_multiplier is None:
-            raise Missing("noise_multiplier", "or --calibrated-to for opacus-loader")
+            other = f"or --calibrated-to for {name}" if kind.takes("target_epsilon") else ""
+            raise Missing("noise_multiplier", other)
         raise InvalidInput("noise_multiplier", noise_multiplier, "left out with --calibrated-to", "one of the two")
-    typed = Round(
-        dataset_size=None if dataset_size is None else values.whole("dataset_size", dataset_size),
-        dimension=None if dimension is None else values.whole("dimension", dimension),
-        sample_rate=None if sample_rate is None else values.rate("sample_rate", sample_rate),
-        batch_size=None if batch_size is None else values.whole("batch_size", batch_size),
-        noise_multiplier=math.nan if noise_multiplier is None else values.number("noise_multiplier", noise_multiplier),
-        drop_last=drop_last,
-        calibrated=calibrated,
-    )
-    return MECHANISMS[name].build(typed)
+    typed: dict[str, Any] = {
+        "dataset_size": None if dataset_size is None else values.whole("dataset_size", dataset_size),
+        "dimension": None if dimension is None else values.whole("dimension", dimension),
+        "sample_rate": None if sample_rate is None else values.rate("sample_rate", sample_rate),
+        "batch_size": None if batch_size is None else values.whole("batch_size", batch_size),
+        "noise_multiplier": None if noise_multiplier is None else values.number("noise_multiplier", noise_multiplier),
+        "drop_last": drop_last or None,
+        **({} if calibrated is None else calibrated.settings()),
+    }
+    return _built(kind, typed)
+
+
+def _check_unused(kind: type[Mechanism], drop_last: bool, calibrated: Calibrated | None) -> None:
+    """Complain about an option that says nothing about this kind."""
+    for asked, value, setting in (
+        ("drop_last", drop_last or None, "drop_last"),
+        ("calibrated_to", None if calibrated is None else calibrated.epsilon, "target_epsilon"),
+    ):
+        if value is not None and not kind.takes(setting):
+            raise InvalidInput(asked, value, f"left out without {_those_with(setting)}", "it is about its data loader")
+
+
+def _those_with(setting: str) -> str:
+    """The mechanisms that have a setting of that name."""
+    return " or ".join(name for name, kind in KINDS.items() if kind.takes(setting))
+
+
+def _built(kind: type[Mechanism], typed: dict[str, Any]) -> Mechanism:
+    """The mechanism of that kind; what was typed goes to the settings of the same name."""
+    if typed["sample_rate"] is not None and not kind.takes("sample_rate"):
+        raise InvalidInput("sample_rate", typed["sample_rate"], f"left out for {kind.name}", kind.rate_source)
+    given = {}
+    for one in fields(kind):  # type: ignore[arg-type]
+        value = _rate(typed) if one.name == "sample_rate" else typed.get(one.name)
+        if value is not None:
+            given[one.name] = value
+        elif one.default is MISSING and one.default_factory is MISSING:
+            if one.name not in WANTED:
+                raise NoisymeanError(f"--mechanism={kind.name}: no option gives its {one.name}; use it from Python")
+            raise Missing(one.name)
+    return kind(**given)
+
+
+def _rate(typed: dict[str, Any]) -> str | Fraction:
+    """q as written, or b/N exactly."""
+    rate, batch, size = typed["sample_rate"], typed["batch_size"], typed["dataset_size"]
+    if rate is not None:
+        return str(rate)
+    if batch is None:
+        raise Missing("sample_rate", "or --batch-size")
+    if size is None:
+        raise Missing("dataset_size", "--batch-size needs it")
+    if size < 1:
+        raise InvalidInput("dataset_size", size, ">= 1 with --batch-size", "q = b/N has no value without")
+    if not 1 <= batch <= size:
+        raise InvalidInput("batch_size", batch, f"from 1 to the dataset size {size}", "q = b/N")
+    return Fraction(batch, size)

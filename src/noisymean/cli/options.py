@@ -1,172 +1,204 @@
-"""The options that commands share, as typer wants them.
+"""The options that commands share, each declared once, and the groups of them that describe a mechanism or a run.
 
 Every value arrives as the text that was typed and `values` turns it into a number: so a rate stays exact, a complaint can show
-what the user wrote, and its wording does not depend on the version of typer.
+what the user wrote, and its wording does not depend on the version of typer. A command that takes a group has one parameter
+for it; `spread` turns that into the options of the group, which is what typer reads.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, TypeAlias
+import functools
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Annotated, Any, TypeAlias, get_type_hints
 
 import typer
 
-from noisymean.accounts import Pair
-from noisymean.cli.mechanism import MECHANISMS, Calibrated
-from noisymean.cli.wants import refused
+from noisymean.cli.complaints import option
+from noisymean.cli.mechanism import Calibrated, mechanism_of
 from noisymean.errors import InvalidInput
-from noisymean.mechanisms import Adjacency
+from noisymean.mechanisms import KINDS, Adjacency, Mechanism
+
+
+def text_option(name: str, metavar: str, help: str, **more: Any) -> typer.models.OptionInfo:
+    """An option whose value is text."""
+    made: typer.models.OptionInfo = typer.Option(name, metavar=metavar, help=help, **more)
+    return made
+
+
+def flag(name: str, help: str) -> typer.models.OptionInfo:
+    """An option that is there or not."""
+    made: typer.models.OptionInfo = typer.Option(name, help=help)
+    return made
 
 
 def _complete_mechanism(incomplete: str) -> list[str]:
-    return [name for name in MECHANISMS if name.startswith(incomplete)]
+    return [name for name in KINDS if name.startswith(incomplete)]
 
 
+_Text: TypeAlias = str | None
+_DENOMINATORS = ", ".join(f"{name} ({kind.denominator})" for name, kind in KINDS.items())
+# Options whose declaration is wanted by more than one command, or in more than one group.
 MechanismName: TypeAlias = Annotated[
-    str,
-    typer.Option(
-        "--mechanism",
-        metavar="NAME",
-        autocompletion=_complete_mechanism,
-        show_default=False,
-        help=f"What runs, by its denominator: {', '.join(f'{name} ({kind.denominator})' for name, kind in MECHANISMS.items())}.",
+    _Text,
+    text_option(
+        "--mechanism", "NAME", f"What runs, by its denominator: {_DENOMINATORS}.", autocompletion=_complete_mechanism
     ),
 ]
 DatasetSize: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
+    _Text,
+    text_option(
         "--dataset-size",
-        metavar="N",
-        help="Records: of your dataset for a whole run, of the smaller of two neighbours for one round; optional for sgm only.",
+        "N",
+        "Records: of your dataset for a whole run, of the smaller of two neighbours for one round; optional for sgm only.",
     ),
 ]
 Dimension: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--dimension", metavar="n", help="Numbers released a round: trainable parameters; optional for sgm only."
-    ),
+    _Text, text_option("--dimension", "n", "Numbers released a round: trainable parameters; optional for sgm only.")
 ]
 SampleRate: TypeAlias = Annotated[
-    str | None,
-    typer.Option("--sample-rate", metavar="q", help="Poisson rate, taken exactly as written: 0.005 or 1/200."),
+    _Text, text_option("--sample-rate", "q", "Poisson rate, taken exactly as written: 0.005 or 1/200.")
 ]
 BatchSize: TypeAlias = Annotated[
-    str | None,
-    typer.Option("--batch-size", metavar="b", help="Expected batch size, instead of the rate: q = b/N exactly."),
+    _Text, text_option("--batch-size", "b", "Expected batch size, instead of the rate: q = b/N exactly.")
 ]
-NoiseMultiplier: TypeAlias = Annotated[
-    str,
-    typer.Option(
-        "--noise-multiplier",
-        metavar="s",
-        show_default=False,
-        help="Standard deviation of the noise over the clipping bound.",
-    ),
-]
-OptionalNoise: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--noise-multiplier",
-        metavar="s",
-        help="Standard deviation of the noise over the clipping bound; or --calibrated-to for opacus-loader.",
-    ),
-]
-DropLast: TypeAlias = Annotated[
-    bool, typer.Option("--drop-last", help="opacus-loader: the data loader drops its last batch, L = floor(N/b).")
-]
-CalibratedTo: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--calibrated-to",
-        metavar="e",
-        help="opacus-loader: the epsilon that make_private_with_epsilon was told, instead of the noise: it depends on N then.",
-    ),
-]
-CalibratedDelta: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--calibrated-delta", metavar="d", help="And the delta; 1/N if it was one over the number of records."
-    ),
-]
-CalibratedEpochs: TypeAlias = Annotated[
-    str | None, typer.Option("--calibrated-epochs", metavar="E", help="And the epochs.")
-]
-CalibratedWith: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--calibrated-with", metavar="NAME", help="And the accountant of the engine: prv, rdp or gdp [default: prv]."
-    ),
-]
-Alpha: TypeAlias = Annotated[
-    str | None,
-    typer.Option("--alpha", metavar="A,B,...", help="False positive rates, separated by commas: 0.01,0.1,0.5."),
-]
-Points: TypeAlias = Annotated[
-    str | None,
-    typer.Option("--points", metavar="COUNT", help="So many false positive rates from 0 to 1 [default: 201]."),
-]
-Json: TypeAlias = Annotated[
-    bool, typer.Option("--json", help="One JSON object on standard output and nothing else there.")
-]
-Plot: TypeAlias = Annotated[
-    str | None, typer.Option("--plot", metavar="FILE", help="Draw the curves into FILE.png, FILE.svg or FILE.pdf.")
-]
-Steps: TypeAlias = Annotated[
-    str | None, typer.Option("--steps", metavar="T", help="Rounds: noisy updates that are released.")
-]
+Steps: TypeAlias = Annotated[_Text, text_option("--steps", "T", "Rounds: noisy updates that are released.")]
 Epochs: TypeAlias = Annotated[
-    str | None, typer.Option("--epochs", metavar="E", help="Passes over the data, instead of --steps: 1/q rounds each.")
+    _Text, text_option("--epochs", "E", "Passes over the data, instead of --steps: 1/q rounds each.")
 ]
-Delta: TypeAlias = Annotated[
-    str | None, typer.Option("--delta", metavar="d", help="The delta at which epsilon is wanted.")
-]
-RequiredDelta: TypeAlias = Annotated[
-    str, typer.Option("--delta", metavar="d", show_default=False, help="The delta of the target.")
-]
-Epsilon: TypeAlias = Annotated[
-    str | None, typer.Option("--epsilon", metavar="e", help="Ask for delta at this epsilon instead.")
-]
-TargetEpsilon: TypeAlias = Annotated[
-    str, typer.Option("--target-epsilon", metavar="e", show_default=False, help="The epsilon to reach.")
-]
-AdjacencyName: TypeAlias = Annotated[
-    str,
-    typer.Option("--adjacency", metavar="NAME", help=f"Neighbours: {', '.join(kind.value for kind in Adjacency)}."),
+Delta: TypeAlias = Annotated[_Text, text_option("--delta", "d", "The delta at which epsilon is wanted.")]
+Json: TypeAlias = Annotated[bool, flag("--json", "One JSON object on standard output and nothing else there.")]
+Plot: TypeAlias = Annotated[
+    _Text, text_option("--plot", "FILE", "Draw the curves into FILE.png, FILE.svg or FILE.pdf.")
 ]
 
 
-PairName: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--pair",
-        metavar="NAME",
-        help="Look at one neighbour only: smaller (a record removed) or larger (one added) [default: the worse of both].",
-    ),
-]
+# --- groups ------------------------------------------------------------------------------------------------------------
 
 
-def calibrated_of(
-    epsilon: str | None, delta: str | None, epochs: str | None, accountant: str | None
-) -> Calibrated | None:
-    """What make_private_with_epsilon was told, if it was used."""
-    if epsilon is not None:
-        return Calibrated(epsilon, delta, epochs, accountant)
-    for name, value in (("calibrated_delta", delta), ("calibrated_epochs", epochs), ("calibrated_with", accountant)):
-        if value is not None:
-            raise InvalidInput(name, value, "left out without --calibrated-to", "the noise is given")
-    return None
+@dataclass(frozen=True, kw_only=True)
+class Group:
+    """Options that belong together, as they were typed."""
+
+    def typed(self) -> list[str]:
+        """The part of the command line that says the same; empty where nothing was typed."""
+        given = ((one.name, getattr(self, one.name)) for one in fields(self) if getattr(self, one.name) != one.default)
+        return [part for name, value in given for part in (option(name), *(() if value is True else (value,)))]
 
 
-def pair_of(text: str | None) -> Pair | None:
-    """The neighbour of that name."""
-    try:
-        return None if text is None else Pair(text)
-    except ValueError:
-        raise refused("pair", text) from None
+@dataclass(frozen=True, kw_only=True)
+class Quiet(Group):
+    """A mechanism but for its noise."""
+
+    mechanism: MechanismName = None
+    dataset_size: DatasetSize = None
+    dimension: Dimension = None
+    sample_rate: SampleRate = None
+    batch_size: BatchSize = None
+
+    def with_noise(self, noise_multiplier: str | None, **loader: Any) -> Mechanism:
+        """The mechanism, with this noise; `loader` has what is known of a data loader."""
+        return mechanism_of(
+            name=self.mechanism,
+            dataset_size=self.dataset_size,
+            dimension=self.dimension,
+            sample_rate=self.sample_rate,
+            batch_size=self.batch_size,
+            noise_multiplier=noise_multiplier,
+            **loader,
+        )
 
 
-def adjacency_of(text: str) -> Adjacency:
-    """The adjacency of that name."""
-    try:
-        return Adjacency(text)
-    except ValueError:
-        raise refused("adjacency", text) from None
+@dataclass(frozen=True, kw_only=True)
+class Described(Quiet):
+    """A mechanism with its noise."""
+
+    noise_multiplier: Annotated[
+        _Text,
+        text_option(
+            "--noise-multiplier",
+            "s",
+            "Standard deviation of the noise over the clipping bound; or --calibrated-to for opacus-loader.",
+        ),
+    ] = None
+    drop_last: Annotated[
+        bool, flag("--drop-last", "opacus-loader: the data loader drops its last batch, L = floor(N/b).")
+    ] = False
+    calibrated_to: Annotated[
+        _Text,
+        text_option(
+            "--calibrated-to",
+            "e",
+            "opacus-loader: the epsilon that make_private_with_epsilon was told, instead of the noise: it depends on N then.",
+        ),
+    ] = None
+    calibrated_delta: Annotated[
+        _Text, text_option("--calibrated-delta", "d", "And the delta; 1/N if it was one over the number of records.")
+    ] = None
+    calibrated_epochs: Annotated[_Text, text_option("--calibrated-epochs", "E", "And the epochs.")] = None
+    calibrated_with: Annotated[
+        _Text,
+        text_option("--calibrated-with", "NAME", "And the accountant of the engine: prv, rdp or gdp [default: prv]."),
+    ] = None
+
+    def build(self) -> Mechanism:
+        """The mechanism that they describe."""
+        return self.with_noise(self.noise_multiplier, drop_last=self.drop_last, calibrated=self._calibrated())
+
+    def _calibrated(self) -> Calibrated | None:
+        """What make_private_with_epsilon was told, if it was used."""
+        if self.calibrated_to is not None:
+            return Calibrated(self.calibrated_to, self.calibrated_delta, self.calibrated_epochs, self.calibrated_with)
+        for name in ("calibrated_delta", "calibrated_epochs", "calibrated_with"):
+            if (value := getattr(self, name)) is not None:
+                raise InvalidInput(name, value, "left out without --calibrated-to", "the noise is given")
+        return None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked(Group):
+    """How long a run is, what is asked about it, and between which neighbours."""
+
+    steps: Steps = None
+    epochs: Epochs = None
+    delta: Delta = None
+    epsilon: Annotated[_Text, text_option("--epsilon", "e", "Ask for delta at this epsilon instead.")] = None
+    adjacency: Annotated[
+        str, text_option("--adjacency", "NAME", f"Neighbours: {', '.join(kind.value for kind in Adjacency)}.")
+    ] = Adjacency.ADD_REMOVE.value
+    pair: Annotated[
+        _Text,
+        text_option(
+            "--pair",
+            "NAME",
+            "Look at one neighbour only: smaller (a record removed) or larger (one added) [default: the worse of both].",
+        ),
+    ] = None
+
+
+def spread(command: Callable[..., None]) -> Callable[..., None]:
+    """`command` with every parameter that is a group replaced by the options of the group."""
+    hints = get_type_hints(command, include_extras=True)
+    groups: dict[str, Any] = {name: kind for name, kind in hints.items() if is_dataclass(kind)}
+    parameters: list[inspect.Parameter] = []
+    for name, parameter in inspect.signature(command).parameters.items():
+        if name in groups:
+            inner = get_type_hints(groups[name], include_extras=True)
+            each = [(one.name, one.default, inner[one.name]) for one in fields(groups[name])]
+        else:
+            each = [(name, parameter.default, hints[name])]
+        parameters += [
+            inspect.Parameter(one, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+            for one, default, kind in each
+        ]
+
+    @functools.wraps(command)
+    def run(**typed: Any) -> None:
+        made = {name: kind(**{one.name: typed.pop(one.name) for one in fields(kind)}) for name, kind in groups.items()}
+        command(**made, **typed)
+
+    # both are what typer looks at
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {one.name: one.annotation for one in parameters}
+    return run

@@ -6,14 +6,15 @@ import importlib.util
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.progress import TextColumn
 
-from noisymean.cli.wants import refused
+from noisymean.cli.complaints import refused
 from noisymean.errors import InvalidInput, MissingDependency
 from noisymean.report import plots
 from noisymean.schema import SCHEMA
@@ -78,12 +79,26 @@ def plot_file(name: str, text: str) -> Path:
     path = Path(text)
     if path.suffix.lower() not in plots.FORMATS or path.is_dir():
         raise refused(name, text)
-    if not path.parent.is_dir():
-        raise InvalidInput(name, text, "a file in an existing folder", f"create {path.parent} first")
-    if not os.access(path.parent, os.W_OK):
-        raise InvalidInput(name, text, "a file in a folder that can be written", "choose another folder")
     need_matplotlib()
+    return in_a_folder(name, path)
+
+
+def in_a_folder(name: str, path: Path) -> Path:
+    """The path, if its folder is there and can be written."""
+    if not path.parent.is_dir():
+        raise InvalidInput(name, str(path), "a file in an existing folder", f"create {path.parent} first")
+    if not os.access(path.parent, os.W_OK):
+        raise InvalidInput(name, str(path), "a file in a folder that can be written", "choose another folder")
     return path
+
+
+@contextmanager
+def written(name: str, path: Path) -> Iterator[None]:
+    """A file that cannot be written after all is a complaint about the option that names it."""
+    try:
+        yield
+    except OSError as fault:
+        raise InvalidInput(name, str(path), "a file that can be written", fault.strerror or str(fault)) from None
 
 
 def need_matplotlib() -> None:
@@ -94,10 +109,8 @@ def need_matplotlib() -> None:
 
 def write_plot(name: str, figure: Figure, path: Path) -> None:
     """Save `figure`; a failure names the option and leaves nothing behind."""
-    try:
+    with written(name, path):
         plots.save(figure, path)
-    except OSError as fault:
-        raise InvalidInput(name, str(path), "a file that can be written", fault.strerror or str(fault)) from None
 
 
 def folder(text: str) -> Path:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from pathlib import Path
 
-from noisymean.cli.wants import option
+from noisymean.cli.complaints import option
+from noisymean.cli.output import in_a_folder, written
 from noisymean.errors import InvalidInput
+from noisymean.report.files import whole_file
 
 
 def page_file(name: str, text: str) -> Path:
@@ -15,28 +15,11 @@ def page_file(name: str, text: str) -> Path:
     path = Path(text)
     if path.suffix.lower() not in (".html", ".htm") or path.is_dir():
         raise InvalidInput(name, text, "a file named *.html", f"e.g. {option(name)} {name}.html")
-    if not path.parent.is_dir():
-        raise InvalidInput(
-            name, text, "a file in an existing folder that can be written", f"create {path.parent} first"
-        )
-    if not os.access(path.parent, os.W_OK):
-        raise InvalidInput(name, text, "a file in a folder that can be written", "choose another folder")
-    return path
+    return in_a_folder(name, path)
 
 
 def write_page(name: str, path: Path, content: str) -> None:
-    """First beside its place under another name, then moved into it; a failure names the option."""
-    unfinished: Path | None = None
-    try:
-        with tempfile.NamedTemporaryFile("wb", dir=path.parent, prefix=".writing-", delete=False) as file:
-            unfinished = Path(file.name)
-            # an unpaired surrogate, which JSON may hold, has no UTF-8
-            file.write(content.encode("utf-8", errors="replace"))
-        unfinished.chmod(0o644)
-        unfinished.replace(path)
-    except BaseException as fault:
-        if unfinished is not None:
-            unfinished.unlink(missing_ok=True)
-        if isinstance(fault, OSError):
-            raise InvalidInput(name, str(path), "a file that can be written", fault.strerror or str(fault)) from None
-        raise
+    """Write the page; a failure names the option and leaves nothing behind."""
+    with written(name, path), whole_file(path) as stream:
+        # an unpaired surrogate, which JSON may hold, has no UTF-8
+        stream.write(content.encode("utf-8", errors="replace"))

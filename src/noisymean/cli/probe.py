@@ -8,9 +8,9 @@ import typer
 
 from noisymean.cli import gate, options, values
 from noisymean.cli.account import steps_of
+from noisymean.cli.complaints import Missing
 from noisymean.cli.output import console, emit_json, say
 from noisymean.cli.shown import bar, table_of
-from noisymean.cli.wants import Missing
 from noisymean.errors import InvalidInput
 from noisymean.mechanisms import exact_rate
 from noisymean.probe import Finding, probe

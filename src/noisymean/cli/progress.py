@@ -1,4 +1,4 @@
-"""How far an audit is: a bar on a terminal, a line now and then in a log; trials per second and time left."""
+"""How far a computation is: a bar on a terminal, a line now and then in a log; trials per second and time left."""
 
 from __future__ import annotations
 
@@ -12,6 +12,16 @@ from rich.text import Text
 from noisymean.cli.output import error_console, note, said_beside_a_bar
 
 _SECONDS_BETWEEN_LINES = 15.0
+
+
+@contextmanager
+def bar(what: str, total: int) -> Iterator[Callable[[], None]]:
+    """A function to be called after each of `total` parts; silent in a log."""
+    columns = (said_beside_a_bar("{task.description}"), BarColumn(), TimeRemainingColumn())
+    console = error_console()
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as shown:
+        task = shown.add_task(what, total=total)
+        yield lambda: shown.advance(task)
 
 
 class _Speed(ProgressColumn):
@@ -33,9 +43,9 @@ def progress(trials: int) -> Iterator[Callable[[int], None]]:
         _Speed(),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("", total=trials)
-        yield lambda finished: bar.update(task, completed=finished)
+    with Progress(*columns, console=console, transient=True) as shown:
+        task = shown.add_task("", total=trials)
+        yield lambda finished: shown.update(task, completed=finished)
 
 
 class _Lines:

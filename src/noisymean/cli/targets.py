@@ -11,10 +11,9 @@ from enum import Enum
 from typing import Any, TypeVar, final
 
 from noisymean.cli import values
+from noisymean.cli.complaints import Missing, option, refused
 from noisymean.cli.mechanism import mechanism_of
-from noisymean.cli.wants import Missing, option, refused
 from noisymean.errors import InvalidInput
-from noisymean.laws.closed import EpsilonDelta
 from noisymean.mechanisms import KINDS, SGM, exact_rate
 from noisymean.targets import entry, files
 from noisymean.targets.callable_ import UserCallable
@@ -23,7 +22,6 @@ from noisymean.targets.protocol import Structure, Target
 from noisymean.targets.records import Gradients
 from noisymean.targets.registry import NAMES as LIBRARIES
 from noisymean.targets.registry import first_word
-from noisymean.tradeoff import TradeOff
 
 Choice = TypeVar("Choice", bound=Enum)
 
@@ -195,20 +193,18 @@ def target_of(text: str, typed: Typed) -> Target:
     return BUILDERS[word](text, typed)
 
 
-def claim_of(target: Target, typed: Typed, epsilon: str | None, delta: str | None) -> TradeOff | None:
-    """The claim that the options describe; None: the target's own."""
+def claim_of(target: Target, typed: Typed, epsilon: str | None, delta: str | None) -> entry.Claim | None:
+    """The claim that the options describe, or the target's own; None if nothing is claimed."""
     if epsilon is not None:
-        return EpsilonDelta(
-            values.number("claim_epsilon", epsilon), 0.0 if delta is None else values.number("claim_delta", delta)
-        )
+        claimed_delta = 0.0 if delta is None else values.number("claim_delta", delta)
+        return values.number("claim_epsilon", epsilon), claimed_delta
     if delta is not None:
         raise Missing("claim_epsilon", "--claim-delta needs it")
     if isinstance(target, UserCallable) and typed.noise_multiplier is not None:
         if typed.sample_rate is None:
             raise Missing("sample_rate", "of the claimed noisy sum")
-        claimed = SGM(
+        return SGM(
             sample_rate=values.rate("sample_rate", typed.sample_rate),
             noise_multiplier=values.number("noise_multiplier", typed.noise_multiplier),
         )
-        return entry.claim_of(claimed, target.steps)
     return target.claim()

@@ -6,7 +6,7 @@ import math
 import re
 from decimal import Decimal
 
-from noisymean.cli.wants import refused
+from noisymean.cli.complaints import refused
 
 # Lengths are bounded so that a hostile number, such as 1e999999999, is refused instead of being written out.
 _WHOLE = re.compile(r"[+-]?[0-9]{1,40}(_[0-9]{1,40}){0,20}", re.ASCII)

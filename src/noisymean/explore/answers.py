@@ -7,74 +7,65 @@ to be missing; so the quick part comes first.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
-from noisymean.accountant import account
+from noisymean import curve
 from noisymean.accounts import Account
 from noisymean.curves import Curves
-from noisymean.explore.settings import Question
 from noisymean.mechanisms import moving_pair
-from noisymean.numerics.logs import Array
-from noisymean.one_round import curve
+from noisymean.report.asked_run import AskedRun
 from noisymean.run_curves import Growth, RunCurves, run_curves
 
 # False positive rates of the pictures: dense at both ends, where the curves turn.
-ALPHA: Array = np.sin(0.5 * np.pi * np.linspace(0.0, 1.0, 101)) ** 2
+ALPHA: NDArray[np.float64] = np.sin(0.5 * np.pi * np.linspace(0.0, 1.0, 101)) ** 2
 # Tests that make a curve, to less than the width of its line; numbers of steps on the way to T.
 CURVE_POINTS, GROWTH_POINTS = 129, 5
 
 Tell: TypeAlias = Callable[[Any], None]
 
 
-def numbers(question: Question, tell: Tell) -> Account:
+def numbers(question: AskedRun, tell: Tell) -> Account:
     """Claimed, leakage, guarantee, verdict."""
-    return account(question.mechanism, steps=question.steps, delta=question.delta)
+    return question.account()
 
 
-def elsewhere(question: Question, tell: Tell) -> tuple[int, Account] | None:
+def elsewhere(question: AskedRun, tell: Tell) -> tuple[int, Account] | None:
     """The same at another N that says more; None where none does."""
-    size = question.mechanism.telling_size()
-    if size is None:
-        return None
-    other = question.mechanism.resized(size)
-    return size, account(other, steps=question.steps, delta=question.delta)
+    return question.elsewhere()
 
 
-def whole_run(question: Question, tell: Tell) -> RunCurves:
+def whole_run(question: AskedRun, tell: Tell) -> RunCurves:
     """The trade-off curves after all rounds; on the way, those without the guarantee."""
     return run_curves(moving_pair(question.mechanism), ALPHA, steps=question.steps, points=CURVE_POINTS, progress=tell)
 
 
-def one_round(question: Question, tell: Tell) -> Curves:
+def one_round(question: AskedRun, tell: Tell) -> Curves:
     """Every curve of one round."""
     return curve(moving_pair(question.mechanism), ALPHA)
 
 
-def growth(question: Question, tell: Tell) -> Growth:
+def growth(question: AskedRun, tell: Tell) -> Growth:
     """Epsilon at numbers of steps up to T, evenly spaced in their logarithm; few steps, which can be slow, come last."""
     counts = sorted({round(count) for count in np.geomspace(1, question.steps, min(GROWTH_POINTS, question.steps))})
     found: dict[int, Account] = {}
     for count in dict.fromkeys((counts[-1], counts[0], counts[len(counts) // 2], *reversed(counts))):
-        found[count] = account(question.mechanism, steps=count, delta=question.delta)
+        found[count] = replace(question, steps=count).account()
         tell(_grown([found[known] for known in sorted(found)]))
     return _grown([found[count] for count in counts])
 
 
 def _grown(answers: Sequence[Account]) -> Growth:
-    missing = float("nan")
-    columns = (
-        [missing if (epsilon := getattr(answer, name).epsilon) is None else epsilon for answer in answers]
-        for name in ("claimed", "leakage", "guarantee")
-    )
-    return Growth(
-        np.array([answer.steps for answer in answers], dtype=np.float64),
-        *(np.array(column, dtype=np.float64) for column in columns),
-    )
+    columns = ([getattr(answer, name).epsilon for answer in answers] for name in ("claimed", "leakage", "guarantee"))
+    steps = [answer.steps for answer in answers]
+    # what is not known is not a number
+    return Growth(*(np.array(column, dtype=np.float64) for column in (steps, *columns)))
 
 
-PARTS: dict[str, Callable[[Question, Tell], Any]] = {
+PARTS: dict[str, Callable[[AskedRun, Tell], Any]] = {
     "numbers": numbers,
     "elsewhere": elsewhere,
     "run": whole_run,

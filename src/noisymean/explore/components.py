@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
 from dash import dcc, html
 
 from noisymean.accounts import Account
-from noisymean.explore.settings import CONTROLS, DEFAULT_MECHANISM, MECHANISMS, Control, Settings
+from noisymean.explore.settings import CONTROLS, DEFAULT_MECHANISM, Control, Settings, unused_controls
+from noisymean.mechanisms import KINDS
 from noisymean.outward import SUPERSCRIPT
-from noisymean.report import told
-from noisymean.report.page import words
+from noisymean.report import account_words
+from noisymean.report.page.banners import Banner
 from noisymean.report.page.palette import exchange, variables
+from noisymean.words import MEANINGS, sentence, typeset
 
-_WHAT_THEY_ARE = {
-    "claimed": "what an accountant of the noisy sum reports",
-    "leakage": "certainly lost: an explicit pair of datasets proves it",
-    "guarantee": "certainly not exceeded",
-}
 # A verdict that changes is read out, when the reader has finished what it is saying.
 _SPOKEN: Any = {"aria-live": "polite"}
 _GRAPH: Any = {
@@ -50,6 +46,7 @@ def layout() -> html.Div:
         [
             dcc.Location(id="url", refresh=False),
             dcc.Store(id="controls", data=[{**asdict(control), "ends": control.ends} for control in CONTROLS]),
+            dcc.Store(id="unused", data=unused_controls()),
             dcc.Store(id="palette", data=exchange()),
             dcc.Store(id="scheme"),
             dcc.Store(id="settings"),
@@ -77,8 +74,11 @@ def _controls() -> list[Any]:
         dcc.RadioItems(
             id="mechanism",
             options=[
-                {"value": name, "label": html.Span([html.B(name), html.Span(f" {denominator}", className="muted")])}
-                for name, denominator in MECHANISMS.items()
+                {
+                    "value": name,
+                    "label": html.Span([html.B(name), html.Span(f" {typeset(kind.denominator)}", className="muted")]),
+                }
+                for name, kind in KINDS.items()
             ],
             value=DEFAULT_MECHANISM,
             className="mechanisms",
@@ -225,24 +225,13 @@ def _loading(name: str, children: list[Any]) -> dcc.Loading:
     )
 
 
-def number_text(which: str, value: float | None) -> str:
-    """Six digits, rounded as the command does."""
-    return words.NONE_KNOWN if value is None else words.ROUNDED[which](value)
-
-
-def banner(kind: str, label: str, headline: str, text: str = "") -> html.Div:
+def banner(shown: Banner) -> html.Div:
     """The verdict, or what is in its place."""
+    text = html.P(shown.text) if shown.text else None
     return html.Div(
-        [html.P(label, className="tag"), html.P(headline, className="headline"), html.P(text) if text else None],
-        className=f"banner {kind}",
+        [html.P(shown.label, className="tag"), html.P(shown.headline, className="headline"), text],
+        className=f"banner {shown.kind}",
     )
-
-
-def in_symbols(complaint: str) -> str:
-    """`dataset_size='abc': must be ...` as `N = 'abc': must be ...`: the page has no other name for it."""
-    name, equals, rest = complaint.partition("=")
-    symbols = {control.name.replace("-", "_"): control.symbol for control in CONTROLS}
-    return f"{symbols[name]} = {rest}" if equals and name in symbols else complaint
 
 
 def command_line(settings: Settings) -> list[Any]:
@@ -254,27 +243,21 @@ def command_line(settings: Settings) -> list[Any]:
 def three_numbers(answer: Account | None) -> list[html.Div]:
     """Claimed, leakage, guarantee; dashes where there is no answer."""
     tiles = []
-    for name, meaning in _WHAT_THEY_ARE.items():
-        value = None if answer is None else getattr(answer, name).epsilon
-        text = "–" if answer is None else number_text(name, value)
-        said = meaning if answer is None or name != "guarantee" else _guaranteed(answer)
+    for name, meaning in (MEANINGS if answer is None else account_words.meanings(answer)).items():
+        text = "–" if answer is None else account_words.number(answer, name)
+        # a number that is not there has its reason beside it
+        why = account_words.why_no_guarantee(answer) if answer is not None and name == "guarantee" else None
         tiles.append(
             html.Div(
                 [
                     html.Div(f"{name} ε", className="name"),
                     html.Div(text, id=f"number-{name}", className="value" if len(text) < 9 else "value long"),
-                    html.Div(said, className="meaning"),
+                    html.Div(meaning if why is None else f"{meaning}: {why}", className="meaning"),
                 ],
                 className=f"number {name}",
             )
         )
     return tiles
-
-
-def _guaranteed(answer: Account) -> str:
-    """What the number is; why there is none."""
-    said, why = told.guaranteed(answer), words.why_no_guarantee(answer)
-    return said if answer.guarantee.epsilon is not None or why is None else f"{said}: {why}"
 
 
 def about(answer: Account) -> html.Div:
@@ -283,20 +266,13 @@ def about(answer: Account) -> html.Div:
         [
             html.P([html.B("The pair that proves the leakage: "), html.Span(f"{answer.leakage.pair}.", id="pair")]),
             html.P("C is the clipping bound.", className="note"),
-            _notes(list(map(str, answer.remarks))),
+            html.Ul([html.Li(f"{note}.") for note in answer.remarks], id="notes") if answer.remarks else None,
         ],
         className="about",
     )
 
 
-def _notes(notes: Sequence[str]) -> html.Ul | None:
-    return html.Ul([html.Li(f"{note}.") for note in notes], id="notes") if notes else None
-
-
-def at_another_size(size: int, answer: Account) -> html.Ul:
+def at_another_size(size: int, other: Account) -> html.Ul:
     """A result is for one N: what another would give."""
-    line = (
-        f"At N = {size:,} instead, the leakage is {number_text('leakage', answer.leakage.epsilon)}"
-        f" (claimed {number_text('claimed', answer.claimed.epsilon)}): {told.spoken(answer)}."
-    )
-    return html.Ul([html.Li(line)])
+    leaked, claimed = (account_words.number(other, which) for which in ("leakage", "claimed"))
+    return html.Ul([html.Li(sentence(account_words.at_another_size(f"{size:,}", leaked, claimed, other)))])

@@ -20,12 +20,12 @@ from noisymean.accounts import Account
 from noisymean.curves import Curves
 from noisymean.errors import NoisymeanError
 from noisymean.explore import components
-from noisymean.explore.settings import CONTROLS, Reader, Settings
+from noisymean.explore.settings import CONTROLS, Reader, Settings, in_symbols
 from noisymean.explore.workers import Newest, Outcome, Workers
-from noisymean.mechanisms import Adjacency
-from noisymean.report import told
-from noisymean.report.page import figures, words
+from noisymean.report.page import figures
+from noisymean.report.page.banners import Banner, account_banner
 from noisymean.run_curves import Growth, RunCurves
+from noisymean.words import NO_CURVE_OF_IT, NO_UPPER_BOUND, sentence
 
 ASSETS = Path(__file__).parent / "assets"
 _RUN: tuple[str, ...] = ("claimed", "leakage", "guarantee")
@@ -68,6 +68,7 @@ def _in_the_browser(app: Any) -> None:
         Input("url", "search"),
         *(Input(*one) for one in linked),
         State("controls", "data"),
+        State("unused", "data"),
     )
     app.clientside_callback(
         function("show"),
@@ -117,7 +118,7 @@ def _answered(app: dash.Dash, read: Reader, workers: Workers) -> None:
         try:
             return workers.ask(part, read(Settings.of(settings["values"])), wanted)
         except NoisymeanError as fault:
-            return Outcome("refused", message=str(fault))
+            return Outcome("refused", message=in_symbols(fault))
 
     @app.callback(Output("answer", "data"), Input("settings", "data"), prevent_initial_call=True)
     def numbers(settings: dict[str, Any]) -> dict[str, Any]:
@@ -172,9 +173,8 @@ def _shown(outcome: Outcome, settings: Settings, limit: float) -> dict[str, Any]
     command = components.command_line(settings)
     if outcome.kind == "complete":
         answer: Account = outcome.answer
-        verdict = words.account_verdict(answer, Adjacency.ADD_REMOVE)
         return {
-            "banner": components.banner(verdict.kind, verdict.label, verdict.headline, verdict.text),
+            "banner": components.banner(account_banner(answer)),
             "numbers": components.three_numbers(answer),
             "about": components.about(answer),
             "command": command,
@@ -182,15 +182,15 @@ def _shown(outcome: Outcome, settings: Settings, limit: float) -> dict[str, Any]
             "bounded": answer.guarantee.epsilon is not None,
         }
     if outcome.kind == "slow":
-        shown = components.banner(
-            "unknown", "takes longer", f"This setting takes longer than {limit:g} seconds: run the command below."
-        )
+        longer = f"This setting takes longer than {limit:g} seconds: run the command below."
+        shown = Banner("slow", "unknown", "takes longer", longer)
     elif outcome.kind == "refused":
-        shown = components.banner("bad", "not possible", components.in_symbols(outcome.message))
+        shown = Banner("refused", "bad", "not possible", outcome.message)
     else:
-        shown = components.banner("bad", "a fault of noisymean", outcome.message, "The command below shows it in full.")
+        below = "The command below shows it in full."
+        shown = Banner("failed", "bad", "a fault of noisymean", outcome.message, below)
     return {
-        "banner": shown,
+        "banner": components.banner(shown),
         "numbers": components.three_numbers(None),
         "about": None,
         "command": None if outcome.kind == "refused" else command,
@@ -205,9 +205,7 @@ def _missing(part: str, outcome: Outcome, limit: float, *, bounded: bool) -> str
         case "complete":
             curve = outcome.answer
             if isinstance(curve, RunCurves) and curve.guarantee is None:
-                if bounded:
-                    return "The guarantee is known at this δ; its whole curve is not computed here."
-                return f"{told.NO_UPPER_BOUND[0].upper()}{told.NO_UPPER_BOUND[1:]}."
+                return sentence(NO_CURVE_OF_IT if bounded else NO_UPPER_BOUND)
             return ""
         case "slow" if part == "one-round":
             return f"This picture takes longer than {limit:g} seconds: 'noisymean curve' takes the time that it needs."
@@ -245,7 +243,7 @@ def _downloads(server: flask.Flask, read: Reader, workers: Workers) -> None:
         try:
             outcome = workers.ask(part, read(Settings.of(flask.request.args)))
         except NoisymeanError as fault:
-            outcome = Outcome("refused", message=str(fault))
+            outcome = Outcome("refused", message=in_symbols(fault))
         match outcome.kind:
             case "complete":
                 headers = {"Content-Disposition": f'attachment; filename="noisymean-{part}.csv"'}

@@ -10,19 +10,10 @@ from fractions import Fraction
 from typing import TypeAlias, final
 from urllib.parse import urlencode
 
-from noisymean.accountant import SMALLEST_DELTA
-from noisymean.errors import check_number
-from noisymean.mechanisms import Mechanism
-from noisymean.runs import MOST_STEPS
+from noisymean.errors import InvalidInput, NoisymeanError, Shown
+from noisymean.mechanisms import KINDS
+from noisymean.report.asked_run import AskedRun
 
-MECHANISMS = {
-    "sgm": "a constant",
-    "easgm": "N·q",
-    "asgm": "the size of the batch",
-    "feasgm": "⌊N·q⌋, as Opacus 1.x does",
-    "opacus-loader": "what Opacus 1.x makes of N and b",
-}
-LOADER = "opacus-loader"
 _LONGEST = 60
 
 
@@ -62,19 +53,18 @@ CONTROLS = (
 DEFAULT_MECHANISM = "easgm"
 
 
-@final
-@dataclass(frozen=True)
-class Question:
-    """A run and the delta at which epsilon is asked for."""
+def in_symbols(fault: NoisymeanError) -> str:
+    """A complaint with the page's name for what it is about: `N = 'abc': must be ...`."""
+    symbols = {one.name.replace("-", "_"): one.symbol for one in CONTROLS}
+    if not isinstance(fault, InvalidInput) or fault.name not in symbols:
+        return str(fault)
+    return str(InvalidInput(f"{symbols[fault.name]} ", Shown(f" {fault.value}"), fault.allowed, fault.remedy))
 
-    mechanism: Mechanism
-    steps: int
-    delta: float
 
-    def __post_init__(self) -> None:
-        """What the accountant allows, for the pictures as well."""
-        check_number("steps", self.steps, least=1, most=MOST_STEPS, remedy="give the number of noisy updates")
-        check_number("delta", self.delta, least=SMALLEST_DELTA, most=1.0, remedy="delta = 0 has no finite epsilon")
+def unused_controls() -> dict[str, list[str]]:
+    """Of each mechanism, the controls that say nothing about it: those of settings that it is not made with."""
+    about = ("sample-rate", "batch-size")
+    return {name: [one for one in about if not kind.takes(one.replace("-", "_"))] for name, kind in KINDS.items()}
 
 
 @final
@@ -89,8 +79,8 @@ class Settings:
     def of(cls, typed: Mapping[str, object]) -> Settings:
         """From an address or from the page; what is not there has its default, what does not belong there is dropped."""
         mechanism = _text(typed.get("mechanism", DEFAULT_MECHANISM))
-        unused = "sample-rate" if mechanism == LOADER else "batch-size"
-        values = ((c.name, _text(typed.get(c.name, c.default))) for c in CONTROLS if c.name != unused)
+        unused = unused_controls().get(mechanism, [])
+        values = ((c.name, _text(typed.get(c.name, c.default))) for c in CONTROLS if c.name not in unused)
         return cls(mechanism, tuple(values))
 
     @property
@@ -114,4 +104,4 @@ def _text(value: object) -> str:
 
 
 # Text to numbers is the command line's business: the page complains of the same things in the same words.
-Reader: TypeAlias = Callable[[Settings], Question]
+Reader: TypeAlias = Callable[[Settings], AskedRun]

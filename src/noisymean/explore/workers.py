@@ -21,7 +21,8 @@ from typing import Any, Literal, final
 
 from noisymean.errors import NoisymeanError
 from noisymean.explore.answers import PARTS
-from noisymean.explore.settings import Question
+from noisymean.explore.settings import in_symbols
+from noisymean.report.asked_run import AskedRun
 
 LIMIT_SECONDS = 8.0
 _GRACE_SECONDS = 1.5
@@ -102,11 +103,11 @@ def _work(connection: Connection) -> None:
             _answer(connection, *connection.recv())
 
 
-def _answer(connection: Connection, part: str, question: Question) -> None:
+def _answer(connection: Connection, part: str, question: AskedRun) -> None:
     try:
         answer = PARTS[part](question, lambda early: connection.send(("partial", early)))
     except NoisymeanError as fault:
-        connection.send(("refused", str(fault)))
+        connection.send(("refused", in_symbols(fault)))
     except OSError:
         raise
     except Exception as fault:  # the boundary of the process
@@ -124,7 +125,7 @@ class _Slot:
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def _slot(part: str, question: Question) -> _Slot:
+def _slot(part: str, question: AskedRun) -> _Slot:
     return _Slot()
 
 
@@ -149,7 +150,7 @@ class Workers:
         for worker in list(self._all):
             worker.stop()
 
-    def ask(self, part: str, question: Question, wanted: Callable[[], bool] = lambda: True) -> Outcome:
+    def ask(self, part: str, question: AskedRun, wanted: Callable[[], bool] = lambda: True) -> Outcome:
         """The answer, if it comes in time and is wanted until then."""
         slot = _slot(part, question)
         if slot.outcome is not None:

@@ -66,6 +66,8 @@ class Mechanism(ABC):
     size_matters: ClassVar[bool] = True
     # whether the sampling rate follows from the number of records
     rate_from_size: ClassVar[bool] = False
+    # where the rate comes from if it is not an option: said to whoever gives one all the same
+    rate_source: ClassVar[str] = "it follows from the other settings"
 
     dataset_size: int | None
     dimension: int | None
@@ -159,6 +161,14 @@ class Mechanism(ABC):
         """Another number of records that says more about the mechanism than this one, if there is one."""
         return None
 
+    def steps_in(self, epochs: float) -> int:
+        """The rounds that so many passes over the data take: 1/q each, unless whoever counts them does so otherwise."""
+        return math.ceil(epochs / self.q)
+
+    def constants_for_opacus(self) -> tuple[Fraction, int] | None:
+        """(rate, denominator) to fix as constants where this is a run of Opacus; None where it is not known to be one."""
+        return None
+
     # --- words and plain data ------------------------------------------------------------------------------------------
 
     def notes(self) -> tuple[Note, ...]:
@@ -193,22 +203,35 @@ class Mechanism(ABC):
         noise = f"{'σ' if greek else 'sigma'} = {self.noise_multiplier:g}"
         return ", ".join([*sizes, f"q = {rate_text(self.rate)}", noise])
 
+    @final
     def settings(self) -> dict[str, object]:
-        """What was computed, in numbers, for JSON; the exact rate as a fraction beside its float."""
-        return {
+        """What was computed, for JSON: the exact rate as a fraction beside its float, then what only this kind has."""
+        common = {
             "dataset_size": self.dataset_size,
             "dimension": self.dimension,
             "sample_rate": self.q,
             "sample_rate_exact": str(self.rate),
             "noise_multiplier": self.noise_multiplier,
         }
+        return common | {name: value for name, value in self._given().items() if name not in common}
 
     @final
     def to_plain(self) -> dict[str, Any]:
         """All that makes the value, as JSON; `from_plain` is its inverse."""
+        return {"name": self.name, **self._given()}
+
+    @final
+    def _given(self) -> dict[str, Any]:
+        """The settings that this value was made with, without those that were left out."""
         given = {one.name: getattr(self, one.name) for one in fields(self)}  # type: ignore[arg-type]
         plain = {name: str(value) if isinstance(value, Fraction) else value for name, value in given.items()}
-        return {"name": self.name, **{name: value for name, value in plain.items() if value is not None}}
+        return {name: value for name, value in plain.items() if value is not None and value is not False}
+
+    @final
+    @classmethod
+    def takes(cls, name: str) -> bool:
+        """Whether this kind is made with a setting of that name."""
+        return any(one.name == name for one in fields(cls))  # type: ignore[arg-type]
 
 
 class Segment(NamedTuple):

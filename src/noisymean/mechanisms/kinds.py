@@ -133,6 +133,10 @@ class FEASGM(PublicRate, DatasetDenominator):
         sizes = range(max(self.dataset_size - 1, 0), self.dataset_size + 2)
         return self.nearest_step() if len({self.denominator_at(size) for size in sizes}) == 1 else None
 
+    def constants_for_opacus(self) -> tuple[Fraction, int]:
+        """Opacus 1.x divides by this floor."""
+        return self.rate, max(self.floors[0], 1)
+
     def notes(self) -> tuple[Note, ...]:
         """Whether the floor steps here."""
         before, after = self.floors

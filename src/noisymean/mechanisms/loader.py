@@ -59,6 +59,7 @@ class OpacusLoader(DatasetDenominator):
     denominator = "what Opacus 1.x makes of N and b"
     rate_option = "--dataset-size and --batch-size"
     rate_from_size = True
+    rate_source = "Opacus computes it from N and b"
 
     def __post_init__(self) -> None:
         self._fix(dataset_size=whole("dataset_size", self.dataset_size, 1, LARGEST_DATASET))
@@ -149,6 +150,14 @@ class OpacusLoader(DatasetDenominator):
             )
         return Fraction(found)
 
+    def steps_in(self, epochs: float) -> int:
+        """As Opacus counts them."""
+        return math.ceil(epochs * self.run(self.dataset_size).steps_per_epoch)
+
+    def constants_for_opacus(self) -> tuple[Fraction, int]:
+        """The rate that its sampler has on this dataset, and the batch size that was asked for."""
+        return Fraction(1, self.run(self.dataset_size).loader_length), self.batch_size
+
     def notes(self) -> tuple[Note, ...]:
         """What Opacus computes with one record less, with this number, and with one more."""
         size = self.dataset_size
@@ -182,12 +191,3 @@ class OpacusLoader(DatasetDenominator):
             return super().noise_in_words()
         target = f"{self.noise_multiplier:g}, calibrated to epsilon = {self.target_epsilon:g}"
         return f"{target}, and so to the number of records", "what it was calibrated to"
-
-    def settings(self) -> dict[str, object]:
-        """With what the data loader was, and what its noise was calibrated to."""
-        names = (
-            "batch_size",
-            *(("drop_last",) if self.drop_last else ()),
-            *(_CALIBRATION if self.is_calibrated else ()),
-        )
-        return {**super().settings(), **{name: getattr(self, name) for name in names}}

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 
 from noisymean.probe.code_audit import Audited, record
 from noisymean.report import page as pages
-from noisymean.report.page.node import Node
+from noisymean.report.page.banners import code_banner
 from noisymean.report.page.releases import CodeRecord, release
-from noisymean.report.page.words import code_verdict
+from noisymean.report.page.untrusted import Untrusted
 
 
 def page(results: Sequence[Audited], *, command: str, version: str) -> str:
     """The whole page; what is shown is what `--json` prints."""
-    releases = tuple(release(Node(json.loads(json.dumps(record(one))), one.version)) for one in results)
+    releases = tuple(release(Untrusted(json.loads(json.dumps(record(one))), one.version)) for one in results)
     found = CodeRecord("opacus", version, releases)
     return pages.render(
         "code_audit.html",
@@ -23,5 +23,5 @@ def page(results: Sequence[Audited], *, command: str, version: str) -> str:
         command=command,
         package=found.package,
         releases=releases,
-        verdict=code_verdict(found),
+        verdict=code_banner(found),
     )

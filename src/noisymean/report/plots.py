@@ -7,27 +7,27 @@ and width, so that a grey print can be read.
 
 from __future__ import annotations
 
-import os
-import secrets
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, TypeAlias, final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from noisymean.curves import Curves
 from noisymean.errors import MissingDependency
-from noisymean.numerics.logs import Array
+from noisymean.report.files import whole_file
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+Values: TypeAlias = NDArray[np.float64]
+
 FORMATS = (".png", ".svg", ".pdf")
 # False positive rates to draw at: dense at both ends, where the curves turn.
-ALPHA: Array = np.sin(0.5 * np.pi * np.linspace(0.0, 1.0, 301)) ** 2
+ALPHA: Values = np.sin(0.5 * np.pi * np.linspace(0.0, 1.0, 301)) ** 2
 # Curves closer than this everywhere are one curve on paper.
 _SAME = 1e-7
 
@@ -110,20 +110,13 @@ def comparison_figure(panels: Sequence[tuple[str, Curves]]) -> Figure:
 
 
 def save(figure: Figure, path: Path) -> None:
-    """Write `figure` to `path`, whole or not at all: first beside it under another name, then moved into place."""
+    """Write `figure` to `path`, whole or not at all."""
     matplotlib = load_matplotlib()
     kind = path.suffix.lower().removeprefix(".")
     # a date would make two runs of the same input differ
     dateless: dict[str, Any] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
-    unfinished = path.with_name(f".{secrets.token_hex(8)}.unfinished")
-    try:
-        with unfinished.open("xb") as stream, matplotlib.rc_context(TEXT):
-            figure.savefig(stream, format=kind, dpi=200, metadata=dateless.get(kind))
-        os.replace(unfinished, path)
-    except BaseException:
-        with suppress(OSError):
-            unfinished.unlink()
-        raise
+    with whole_file(path) as stream, matplotlib.rc_context(TEXT):
+        figure.savefig(stream, format=kind, dpi=200, metadata=dateless.get(kind))
 
 
 def load_matplotlib() -> Any:
@@ -136,47 +129,55 @@ def load_matplotlib() -> Any:
     return matplotlib
 
 
-def _drawn(curves: Curves) -> list[tuple[Style, Array]]:
+def _drawn(curves: Curves) -> list[tuple[Style, Values]]:
     """The curves that exist for this mechanism, in drawing order."""
     found = ((style, getattr(curves, style.name)) for style in STYLES)
     return [(style, values) for style, values in found if values is not None and not np.isnan(values).all()]
 
 
-def _line(axes: Axes, style: Style, alpha: Array, values: Array) -> None:
-    axes.plot(alpha, values, color=style.colour, lw=style.width, ls=style.dashes, label=style.label)
+def line(axes: Axes, style: Style, x: Values, y: Values, **more: Any) -> None:
+    """One curve, in its style."""
+    axes.plot(x, y, color=style.colour, lw=style.width, ls=style.dashes, label=style.label, **more)
 
 
-def _shade(axes: Axes, curves: Curves, low: Array, high: Array) -> None:
-    if curves.violated.any():
-        axes.fill_between(
-            curves.alpha,
-            low,
-            high,
-            where=curves.violated.tolist(),
-            interpolate=True,
-            facecolor="#fbe9df",
-            edgecolor="#eab797",
-            hatch="////",
-            linewidth=0.0,
-            label=_VIOLATED,
-            zorder=0,
-        )
+def shade(axes: Axes, alpha: Values, low: Values, high: Values, where: NDArray[np.bool_]) -> None:
+    """The area in which an attacker is and the claim says that none can be."""
+    axes.fill_between(
+        alpha,
+        low,
+        high,
+        where=where.tolist(),
+        interpolate=True,
+        facecolor="#fbe9df",
+        edgecolor="#eab797",
+        hatch="////",
+        linewidth=0.0,
+        label=_VIOLATED,
+        zorder=0,
+    )
+
+
+def as_rates(axes: Axes) -> None:
+    """False negative against false positive rate."""
+    axes.set(xlim=(0, 1), ylim=(0, 1), aspect="equal", xlabel=_FALSE_POSITIVE, ylabel=_FALSE_NEGATIVE)
 
 
 def _draw_curves(axes: Axes, curves: Curves) -> None:
     """beta against alpha."""
-    _shade(axes, curves, curves.leakage, curves.claimed)
+    if curves.violated.any():
+        shade(axes, curves.alpha, curves.leakage, curves.claimed, curves.violated)
     for style, values in _drawn(curves):
-        _line(axes, style, curves.alpha, values)
-    axes.set(xlim=(0, 1), ylim=(0, 1), aspect="equal", xlabel=_FALSE_POSITIVE, ylabel=_FALSE_NEGATIVE)
+        line(axes, style, curves.alpha, values)
+    as_rates(axes)
 
 
 def _draw_below(axes: Axes, curves: Curves) -> None:
     """claimed - beta against alpha: above 0 the attacker does better than is claimed."""
     drawn = [(style, curves.claimed - values) for style, values in _drawn(curves)]
-    _shade(axes, curves, np.zeros_like(curves.alpha), curves.claimed - curves.leakage)
+    if curves.violated.any():
+        shade(axes, curves.alpha, np.zeros_like(curves.alpha), curves.claimed - curves.leakage, curves.violated)
     for style, values in drawn:
-        _line(axes, style, curves.alpha, values)
+        line(axes, style, curves.alpha, values)
     # the estimate by a central limit theorem can be far from everything else: it does not choose the scale
     exact = np.concatenate([values for style, values in drawn if style.name != "ceiling_clt"])
     low, high = float(exact.min()), float(exact.max())

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from noisymean.accounts import Account
 from noisymean.mechanisms import Mechanism
-from noisymean.report.plots import ALPHA, STYLES, TEXT, load_matplotlib
+from noisymean.report.plots import ALPHA, STYLES, TEXT, as_rates, line, load_matplotlib, shade
 from noisymean.run_curves import Growth, RunCurves, growth, run_curves
 
 if TYPE_CHECKING:
@@ -18,7 +19,15 @@ if TYPE_CHECKING:
 
 # Numbers of steps at which epsilon is drawn.
 POINTS = 12
+# By how much a curve must be below the claim for the area between them to be seen.
+_SEEN = 1e-9
 _LOOKS = {style.name: style for style in STYLES}
+# The guarantee of a run is the best that is known: it looks like the tight one of a round.
+_STYLES = (
+    _LOOKS["claimed"],
+    _LOOKS["leakage"],
+    replace(_LOOKS["guarantee_tight"], name="guarantee", label="guarantee"),
+)
 
 
 def account_figure(
@@ -58,41 +67,19 @@ def _draw_growth(axes: Axes, growth: Growth) -> None:
             lw=0.0,
             label="the truth is in here",
         )
-    for name, values in (
-        ("claimed", growth.claimed),
-        ("leakage", growth.leakage),
-        ("guarantee_tight", growth.guarantee),
-    ):
-        look = _LOOKS[name]
-        label = "guarantee" if name == "guarantee_tight" else look.label
-        axes.plot(growth.steps, values, color=look.colour, lw=look.width, ls=look.dashes, label=label, marker=".", ms=4)
+    for style in _STYLES:
+        line(axes, style, growth.steps, getattr(growth, style.name), marker=".", ms=4)
     axes.set(xscale="log", yscale="log", xlabel="steps T", ylabel="ε")
     axes.set_title("ε against steps" + ("" if known.any() else " (no guarantee is known)"), loc="left")
     axes.grid(visible=True, which="major", lw=0.3, color="#cccccc")
 
 
 def _draw_curves(axes: Axes, curves: RunCurves) -> None:
-    if curves.leakage is not None and curves.claimed is not None:
-        below = curves.leakage < curves.claimed - 1e-9
-        axes.fill_between(
-            curves.alpha,
-            curves.leakage,
-            curves.claimed,
-            where=below.tolist(),
-            facecolor="#fbe9df",
-            edgecolor="#eab797",
-            hatch="////",
-            lw=0.0,
-            zorder=0,
-        )
-        if below.any():
-            axes.text(0.97, 0.97, "hatched: claim violated", ha="right", va="top", color="#a04000")
-    for name, values in (
-        ("claimed", curves.claimed),
-        ("leakage", curves.leakage),
-        ("guarantee_tight", curves.guarantee),
-    ):
-        if values is not None:
-            look = _LOOKS[name]
-            axes.plot(curves.alpha, values, color=look.colour, lw=look.width, ls=look.dashes)
-    axes.set(xlim=(0, 1), ylim=(0, 1), aspect="equal", xlabel="false positive rate α", ylabel="false negative rate β")
+    below = curves.leakage < curves.claimed - _SEEN
+    if below.any():
+        shade(axes, curves.alpha, curves.leakage, curves.claimed, below)
+        axes.text(0.97, 0.97, "hatched: claim violated", ha="right", va="top", color="#a04000")
+    for style in _STYLES:
+        if (values := getattr(curves, style.name)) is not None:
+            line(axes, style, curves.alpha, values)
+    as_rates(axes)

@@ -3,7 +3,6 @@
   "use strict";
   const same = () => window.dash_clientside.no_update;
   const page = Array.from(crypto.getRandomValues(new Uint8Array(8)), (byte) => byte.toString(16).padStart(2, "0")).join("");
-  const LOADER = "opacus-loader";
   let serial = 0;
   let shown = null;
 
@@ -28,16 +27,15 @@
   window.dccFunctions.whole = (power) => Number(written(power, true)).toLocaleString("en");
   window.dccFunctions.decimal = (power) => written(power, false);
 
-  const queryOf = (values, controls) => {
-    const unused = values.mechanism === LOADER ? "sample-rate" : "batch-size";
+  const queryOf = (values, controls, hidden) => {
     const query = new URLSearchParams([["mechanism", values.mechanism]]);
-    for (const { name } of controls) if (name !== unused) query.append(name, values[name]);
+    controls.forEach(({ name }, at) => { if (!hidden[at]) query.append(name, values[name]); });
     return query.toString();
   };
 
   // One function for everything that can be moved: (address, mechanism, boxes, sliders) -> the same, and the settings.
   const controls = (search, mechanism, ...rest) => {
-    const known = rest[rest.length - 1];
+    const [known, unused] = rest.slice(-2);
     const count = known.length;
     const boxes = rest.slice(0, count).map((text) => String(text ?? "").trim());
     const sliders = rest.slice(count, 2 * count);
@@ -52,8 +50,8 @@
       else sliders[at] = position(boxes[at], ends) ?? sliders[at];
     });
     const values = { mechanism, ...Object.fromEntries(known.map(({ name }, at) => [name, boxes[at]])) };
-    const key = queryOf(values, known);
-    const hidden = known.map(({ name }) => (mechanism === LOADER ? name === "sample-rate" : name === "batch-size"));
+    const hidden = known.map(({ name }) => (unused[mechanism] ?? []).includes(name));
+    const key = queryOf(values, known, hidden);
     let settings = same();
     if (key !== shown) {
       // the first address stays as it was typed until something is moved

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, TypeAlias, final
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from noisymean.numerics.logs import Array
 from noisymean.outward import Rounding, at_least, at_most
-from noisymean.report.page import words
+from noisymean.report.account_words import ROUNDED
 from noisymean.report.page.palette import colour
 from noisymean.run_curves import Growth, RunCurves
+from noisymean.words import NONE_KNOWN
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
+
+
+Values: TypeAlias = NDArray[np.float64]
 
 
 def styled(figure: Figure, *, x: str, y: str) -> Figure:
@@ -77,7 +80,7 @@ def three_bars(values: Sequence[tuple[str, float | None]], *, quantity: str) -> 
 
     names = [name for name, _ in values]
     lengths = [0.0 if value is None else value for _, value in values]
-    texts = ["none known" if value is None else words.ROUNDED[name](value, ".4g") for name, value in values]
+    texts = [NONE_KNOWN if value is None else ROUNDED[name](value, ".4g") for name, value in values]
     figure = go.Figure(
         go.Bar(
             x=lengths,
@@ -105,19 +108,8 @@ def epsilon_against_steps(growth: Growth) -> Figure:
     figure = go.Figure()
     known = np.isfinite(growth.guarantee) & (growth.leakage > 0.0)
     if known.any():
-        for name, values in (("", growth.leakage), ("the truth is in here", growth.guarantee)):
-            figure.add_scatter(
-                x=growth.steps[known],
-                y=values[known],
-                mode="lines",
-                line={"width": 0},
-                fill="tonexty" if name else None,
-                fillcolor=colour("band"),
-                name=name,
-                showlegend=bool(name),
-                legendrank=_LAST,
-                hoverinfo="skip",
-            )
+        low, high = growth.leakage[known], growth.guarantee[known]
+        _area(figure, "the truth is in here", growth.steps[known], low, high, colour("band"))
     for name, values, relation in (
         ("claimed", growth.claimed, "≤"),
         ("leakage", growth.leakage, "≥"),
@@ -186,7 +178,7 @@ def audited_curve(
 
 
 def _line(
-    figure: Figure, name: str, x: ArrayLike, y: ArrayLike, told: str, relation: str, *, markers: bool = False
+    figure: Figure, name: str, x: ArrayLike, y: ArrayLike, tooltip: str, relation: str, *, markers: bool = False
 ) -> None:
     """A curve; its tooltip ends with the value, rounded to the side of the relation."""
     look, rounded = _LOOKS[name], _ROUNDED[relation]
@@ -198,24 +190,28 @@ def _line(
         line={"color": colour(look.colour), "dash": look.dash, "width": look.width},
         marker={"color": colour(look.colour), "size": 6},
         text=[rounded(float(value), ".4g") for value in np.ravel(y)],
-        hovertemplate=f"{told} {relation} %{{text}}<extra></extra>",
+        hovertemplate=f"{tooltip} {relation} %{{text}}<extra></extra>",
     )
 
 
-def _violated(figure: Figure, alpha: Array, low: Array, high: Array) -> None:
+def _violated(figure: Figure, alpha: Values, low: Values, high: Values) -> None:
     """The area in which an attacker is and the claim says that none can be."""
-    if not bool((low < high - 1e-9).any()):
-        return
-    for name, values in (("", np.minimum(low, high)), ("the claim is violated", high)):
+    if bool((low < high - 1e-9).any()):
+        _area(figure, "the claim is violated", alpha, np.minimum(low, high), high, colour("violated"))
+
+
+def _area(figure: Figure, name: str, x: Values, low: Values, high: Values, filled: str) -> None:
+    """What lies between two curves, which are not drawn themselves."""
+    for label, values in (("", low), (name, high)):
         figure.add_scatter(
-            x=alpha,
+            x=x,
             y=values,
             mode="lines",
             line={"width": 0},
-            fill="tonexty" if name else None,
-            fillcolor=colour("violated"),
-            name=name,
-            showlegend=bool(name),
+            fill="tonexty" if label else None,
+            fillcolor=filled,
+            name=label,
+            showlegend=bool(label),
             legendrank=_LAST,
             hoverinfo="skip",
         )

@@ -8,22 +8,16 @@ from __future__ import annotations
 import math
 import shlex
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import final
 
 from noisymean.accounts import Account, Pair
-from noisymean.compose.engine import Rounds
-from noisymean.laws.on_a_line import ExplicitPair
-from noisymean.leakage import explicit_pairs
-from noisymean.mechanisms import FEASGM, Adjacency, Mechanism, OpacusLoader, with_public_size
+from noisymean.mechanisms import Adjacency, Mechanism
 from noisymean.mechanisms.opacus_rate import steps_at_most
 from noisymean.outward import at_least, at_most
-from noisymean.pairs import ALL_ZERO, ZEROED_OUT
-from noisymean.report.page.node import text_of
 from noisymean.report.page.records import AuditRecord
-from noisymean.runs import Run
+from noisymean.report.page.untrusted import text_of
 from noisymean.targets.protocol import Structure
-from noisymean.tradeoff import Side
+from noisymean.witness import Witness, witness_of
 from noisymean.words import rate_text
 
 # Releases that the lines to be copied draw, fewer where each is looked at under many batch sizes.
@@ -36,6 +30,8 @@ _TRIALS = (1_000, 10_000)
 # An audit of t trials sees an advantage that exceeds the claimed one by this over sqrt(t): 2.3 deviations for its confidence, the
 # others against bad luck.
 _DEVIATIONS = 8.0
+# Settings of a mechanism that `audit synthetic` has options for.
+_AUDITED = {"name", "dataset_size", "dimension", "sample_rate", "batch_size", "noise_multiplier"}
 
 
 @final
@@ -50,50 +46,57 @@ class Printed:
 # --- an account --------------------------------------------------------------------------------------------------------
 
 
-def account_command(answer: Account, adjacency: Adjacency, asked_pair: Pair | None = None) -> str:
+def account_command(answer: Account, asked_pair: Pair | None = None) -> str:
     """The command line that gives these numbers again."""
     asked = ("--delta", answer.claimed.delta) if answer.asked_delta else ("--epsilon", answer.claimed.epsilon)
     options = [*_mechanism_options(answer.mechanism), "--steps", str(answer.steps), asked[0], repr(asked[1])]
-    if adjacency is not Adjacency.ADD_REMOVE:
-        options += ["--adjacency", adjacency.value]
+    if answer.adjacency is not Adjacency.ADD_REMOVE:
+        options += ["--adjacency", answer.adjacency.value]
     if asked_pair is not None:
         options += ["--pair", asked_pair.value]
     return shlex.join(["noisymean", "account", *options])
 
 
 def _mechanism_options(mechanism: Mechanism) -> list[str]:
-    options = ["--mechanism", mechanism.name]
-    for name, value in (("--dataset-size", mechanism.dataset_size), ("--dimension", mechanism.dimension)):
-        if value is not None:
-            options += [name, str(value)]
-    if isinstance(mechanism, OpacusLoader):
-        options += ["--batch-size", str(mechanism.batch_size)]
-    else:
-        options += ["--sample-rate", str(mechanism.rate)]
-    return [*options, "--noise-multiplier", repr(float(mechanism.noise_multiplier))]
+    """The options that describe a mechanism: one for each of its settings, but for noise that comes from a calibration."""
+    settings = mechanism.to_plain()
+    if "target_epsilon" in settings:
+        del settings["noise_multiplier"]
+    typed = ["--mechanism", settings.pop("name")]
+    for name, value in settings.items():
+        typed += [_OPTIONS.get(name, f"--{name.replace('_', '-')}"), *(() if value is True else (str(value),))]
+    return typed
+
+
+# Settings whose options have other names, because `account` calls something else by theirs.
+_OPTIONS = {
+    "target_epsilon": "--calibrated-to",
+    "target_delta": "--calibrated-delta",
+    "epochs": "--calibrated-epochs",
+    "accountant": "--calibrated-with",
+}
 
 
 # --- the pair that proves the leakage ----------------------------------------------------------------------------------
 
 
-def drawing_code(answer: Account, adjacency: Adjacency) -> Printed | None:
-    """Lines of Python that draw what one step releases on the two datasets; None where the pair is not of that family."""
-    if adjacency is Adjacency.REPLACE_ONE:
+def drawing_code(answer: Account) -> Printed | None:
+    """Lines of Python that draw what one step releases on the two datasets; None where the pair cannot be drawn."""
+    witness = witness_of(answer)
+    if witness is None:
         return None
-    mechanism = with_public_size(answer.on_pair, adjacency)
-    found = _pair_of(mechanism, answer)
-    if found is None:
-        return None
-    index, pair = found
-    looks = pair.p.means.size + pair.q.means.size
-    count = max(_LEAST_DRAWN, min(_MOST_DRAWN, _LOOKS // looks))
+    count = max(_LEAST_DRAWN, min(_MOST_DRAWN, _LOOKS // witness.looks))
+    settings = witness.mechanism.to_plain()
+    kind = type(witness.mechanism).__name__
+    made = ", ".join(f"{name}={value!r}" for name, value in settings.items() if name != "name")
     lines = [
         "import numpy as np",
         "import noisymean as nm",
-        "from noisymean.leakage import explicit_pairs",
+        f"from noisymean.pairs import {type(witness.datasets).__name__}",
+        "from noisymean.witness import pair_on",
         "",
-        f"mechanism = nm.{_constructor(mechanism)}",
-        f"pair = explicit_pairs(mechanism)[{index}]",
+        f"mechanism = nm.{kind}({made})",
+        f"pair = pair_on(mechanism, {witness.datasets!r})",
         "generator = np.random.default_rng(1)",
         f"without = pair.loss(*pair.draw(generator, {count}, extra_record=False))  # one step on D, {count:,} times",
         f"with_it = pair.loss(*pair.draw(generator, {count}, extra_record=True))  # the same on D'",
@@ -103,66 +106,36 @@ def drawing_code(answer: Account, adjacency: Adjacency) -> Printed | None:
     return Printed("\n".join(lines), f"The two numbers that it prints agree to within {DRAWN_TO:g}")
 
 
-def _pair_of(mechanism: Mechanism, answer: Account) -> tuple[int, ExplicitPair] | None:
-    # a record that is zero and one that is not there are the same to the noisy sum
-    wanted = ALL_ZERO if answer.leakage.pair == ZEROED_OUT else answer.leakage.pair
-    pairs = enumerate(explicit_pairs(mechanism))
-    return next(((index, one) for index, one in pairs if one.datasets == wanted), None)
-
-
-def _constructor(mechanism: Mechanism) -> str:
-    """The mechanism as Python writes it."""
-    rate = (
-        f"batch_size={mechanism.batch_size}"
-        if isinstance(mechanism, OpacusLoader)
-        else f'sample_rate="{mechanism.rate}"'
-    )
-    sizes = [
-        f"{name}={getattr(mechanism, name)}"
-        for name in ("dataset_size", "dimension")
-        if getattr(mechanism, name) is not None
-    ]
-    noise = f"noise_multiplier={float(mechanism.noise_multiplier)!r}"
-    return f"{type(mechanism).__name__}({', '.join([*sizes, rate, noise])})"
-
-
-def pair_audit(answer: Account, adjacency: Adjacency) -> Printed | None:
+def pair_audit(answer: Account) -> Printed | None:
     """The audit of this very pair that finds the violation; None where none does that in a minute."""
-    mechanism = answer.on_pair
     structure = next((one for one in Structure if one.datasets == answer.leakage.pair), None)
-    if structure is None or answer.verdict != "violated" or adjacency is not Adjacency.ADD_REMOVE:
+    witness = witness_of(answer)
+    if structure is None or witness is None or answer.verdict != "violated":
         return None
-    found = _pair_of(mechanism, answer)
-    if found is None or mechanism.dataset_size is None or mechanism.dimension is None:
+    if None in (witness.mechanism.dataset_size, witness.mechanism.dimension):
+        return None
+    if not set(witness.mechanism.to_plain()) <= _AUDITED:
         return None
     try:
-        return _audited(answer, mechanism, found[1], structure)
+        return _audited(answer, witness, structure)
     except (ArithmeticError, ValueError):
         # numbers beyond double precision: what such an audit would show is not known
         return None
 
 
-def _audited(answer: Account, mechanism: Mechanism, pair: ExplicitPair, structure: Structure) -> Printed | None:
+def _audited(answer: Account, witness: Witness, structure: Structure) -> Printed | None:
     """With all of the steps if they can be run, else with one of them."""
     for steps in dict.fromkeys((answer.steps, 1)):
-        if steps * pair.dimension * _TRIALS[0] > _MOST_RELEASED:
+        released = steps * witness.pair.dimension
+        if released * _TRIALS[0] > _MOST_RELEASED:
             continue
-        lost = math.exp(Rounds(((steps, pair),)).log_delta(0.0, Side.BELOW))
-        claim = math.exp(Run.of(mechanism, steps).claimed().log_delta(0.0, Side.ABOVE))
+        lost, claim = witness.lost(steps), witness.claimed(steps)
         for trials in _TRIALS:
-            seen = (lost - claim) * math.sqrt(trials) >= _DEVIATIONS
-            if seen and steps * pair.dimension * trials <= _MOST_RELEASED:
-                options = [
-                    "--gradients",
-                    structure.value,
-                    "--steps",
-                    str(steps),
-                    "--trials",
-                    str(trials),
-                    "--seed",
-                    "1",
-                ]
-                code = shlex.join(["noisymean", "audit", "synthetic", *_mechanism_options(mechanism), *options])
+            if (lost - claim) * math.sqrt(trials) >= _DEVIATIONS and released * trials <= _MOST_RELEASED:
+                numbers = {"--steps": steps, "--trials": trials, "--seed": 1}
+                options = [part for name, value in numbers.items() for part in (name, str(value))]
+                described = [*_mechanism_options(witness.mechanism), "--gradients", structure.value, *options]
+                code = shlex.join(["noisymean", "audit", "synthetic", *described])
                 return Printed(code, _audit_shows(answer, steps, lost, claim))
     return None
 
@@ -181,17 +154,14 @@ def _audit_shows(answer: Account, steps: int, lost: float, claim: float) -> str:
 # --- the remedy --------------------------------------------------------------------------------------------------------
 
 
-def remedy_code(mechanism: Mechanism, verdict: str, adjacency: Adjacency) -> Printed | None:
+def remedy_code(answer: Account) -> Printed | None:
     """For Opacus; nothing where nothing is to be done."""
-    if verdict == "holds" or adjacency is not Adjacency.ADD_REMOVE or not isinstance(mechanism, FEASGM | OpacusLoader):
+    constants = answer.mechanism.constants_for_opacus()
+    if answer.verdict == "holds" or answer.adjacency is not Adjacency.ADD_REMOVE or constants is None:
         return None
-    if isinstance(mechanism, OpacusLoader):
-        length = mechanism.run(mechanism.dataset_size).loader_length
-        rate, size = Fraction(1, length), mechanism.batch_size
-    else:
-        rate, size = mechanism.rate, max(mechanism.floors[0], 1)
+    rate, size = constants
     steps = steps_at_most(rate)
-    noise = repr(float(mechanism.noise_multiplier))
+    noise = repr(answer.mechanism.noise_multiplier)
     code = (
         "from noisymean.integrations.opacus import fix, inspect, poisson_loader\n\n"
         f'loader = poisson_loader(train_set, sample_rate="1/{steps}")  # instead of DataLoader(train_set, ...)\n'

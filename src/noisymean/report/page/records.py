@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
-from typing import Any, final
+from collections.abc import Callable
+from dataclasses import MISSING, dataclass, fields
+from typing import Any, final, get_args
 
 from noisymean.accounts import Pair
-from noisymean.mechanisms import Adjacency
-from noisymean.report.page.node import BadRecord, Node, text_of, unrecognised
+from noisymean.errors import InvalidInput, NoisymeanError
+from noisymean.mechanisms import KINDS, Adjacency, Mechanism, from_plain
+from noisymean.report.asked_run import AskedRun
 from noisymean.report.page.releases import CodeRecord, code_record
+from noisymean.report.page.untrusted import BadRecord, Untrusted, text_of, unrecognised
+from noisymean.verdict import Word
 
-_NAMES = ("sgm", "easgm", "asgm", "feasgm", "opacus-loader")
-_VERDICTS = ("violated", "holds", "undetermined")
 # Limits and claims are rounded in the claim's favour before they are compared.
 _ROUNDING = 1e-6
 _CHANGED = "the file was changed: run the audit again"
@@ -24,17 +26,7 @@ class AccountRecord:
     """A run and what was said of it. Its numbers are computed again before they are shown."""
 
     file: str
-    mechanism: str
-    dataset_size: int | None
-    dimension: int | None
-    sample_rate: str | None
-    batch_size: int | None
-    noise_multiplier: float
-    steps: int
-    delta: float | None
-    epsilon: float | None
-    adjacency: str
-    asked_pair: str | None
+    asked: AskedRun
     claimed: float | None
     leakage: float | None
     guarantee: float | None
@@ -47,12 +39,23 @@ class AccountRecord:
 
 @final
 @dataclass(frozen=True)
-class Rate:
+class ErrorRate:
     """An error rate with the limits between which it lies."""
 
     estimate: float
     lower: float
     upper: float
+
+
+@final
+@dataclass(frozen=True)
+class Curve:
+    """What is claimed for a target, or what is true of it: epsilon, delta at epsilon = 0, and the curve at the audited alpha."""
+
+    epsilon: float | None
+    delta: float
+    beta: tuple[float, ...]
+    method: str = ""
 
 
 @final
@@ -65,20 +68,15 @@ class AuditRecord:
     trials: int
     planned: int | None
     confidence: float
-    alpha: Rate
-    beta: Rate
+    alpha: ErrorRate
+    beta: ErrorRate
     delta: float
     epsilon_lower: float | None
     delta_lower: float
     curve_alpha: tuple[float, ...]
     curve_beta: tuple[float, ...]
-    claimed: tuple[float, ...] | None
-    claimed_epsilon: float | None
-    claimed_delta: float | None
-    exact: tuple[float, ...] | None
-    exact_epsilon: float | None
-    exact_delta: float | None
-    exact_method: str
+    claimed: Curve | None
+    exact: Curve | None
     verdict: str | None
     reason: str
     power: float | None
@@ -96,124 +94,139 @@ class AuditRecord:
 Record = AccountRecord | AuditRecord | CodeRecord
 
 
-def record_of(node: Node) -> Record:
+def record_of(found: Untrusted) -> Record:
     """Which of the three it is, by its keys."""
-    if "leakage" in node and "claimed" in node and "steps" in node:
-        return account_record(node)
-    if "target" in node and "epsilon_lower" in node:
-        return audit_record(node)
-    if "package" in node:
-        return code_record(node)
-    raise unrecognised(node)
+    if "leakage" in found and "claimed" in found and "steps" in found:
+        return account_record(found)
+    if "target" in found and "epsilon_lower" in found:
+        return audit_record(found)
+    if "package" in found:
+        return code_record(found)
+    raise unrecognised(found)
 
 
-def account_record(node: Node) -> AccountRecord:
+def account_record(found: Untrusted) -> AccountRecord:
     """An account."""
-    settings = node["settings"]
-    asked = "delta" if "delta" in node else "epsilon"
+    asked = "delta" if "delta" in found else "epsilon"
     answered = "epsilon" if asked == "delta" else "delta"
-    rate, batch = settings["sample_rate_exact"], settings.get("batch_size")
-    mechanism = node["mechanism"].one_of(*_NAMES)
-    loader = mechanism == "opacus-loader"
-    if loader and batch.missing:
-        batch.refuse("given for opacus-loader", "write the file again with this version")
-    for name in ("drop_last", "target_epsilon"):
-        if not (other := settings.get(name)).missing:
-            other.refuse("left out: a page describes loaders that keep their last batch, and noise that is given")
-    size, dimension = settings["dataset_size"], settings["dimension"]
-    pair = node.get("asked_pair")
-    notes, unproved = node["notes"].texts(), node.get("unproved")
+    notes, unproved = found["notes"].texts(), found.get("unproved")
+    mechanism, steps = _mechanism(found), found["steps"].whole(1)
+    try:
+        run = AskedRun(
+            mechanism,
+            steps,
+            delta=found["delta"].number(0.0, 1.0) if asked == "delta" else None,
+            epsilon=found["epsilon"].number(least=0.0) if asked == "epsilon" else None,
+            adjacency=found.get("adjacency", Adjacency.ADD_REMOVE.value).member(Adjacency),
+            pair=found.get("asked_pair").maybe(lambda pair: pair.member(Pair)),
+        )
+    except InvalidInput as fault:
+        raise BadRecord(f"{found.file}: {fault}") from None
     return AccountRecord(
-        file=node.file,
-        mechanism=mechanism,
-        dataset_size=None if size.missing else size.whole(),
-        dimension=None if dimension.missing else dimension.whole(1),
-        sample_rate=None if loader else rate.text(),
-        batch_size=batch.whole(1) if loader else None,
-        noise_multiplier=settings["noise_multiplier"].number(least=0.0),
-        steps=node["steps"].whole(1),
-        delta=node["delta"].number(0.0, 1.0) if asked == "delta" else None,
-        epsilon=node["epsilon"].number(least=0.0) if asked == "epsilon" else None,
-        adjacency=node.get("adjacency", Adjacency.ADD_REMOVE.value).one_of(*(kind.value for kind in Adjacency)),
-        asked_pair=None if pair.missing else pair.one_of(*(kind.value for kind in Pair)),
-        claimed=node["claimed"][answered].number_or_none(least=0.0),
-        leakage=node["leakage"][answered].number_or_none(least=0.0),
-        guarantee=node["guarantee"][answered].number_or_none(least=0.0),
-        verdict=node["verdict"].one_of(*_VERDICTS),
+        file=found.file,
+        asked=run,
+        claimed=found["claimed"][answered].number_or_none(least=0.0),
+        leakage=found["leakage"][answered].number_or_none(least=0.0),
+        guarantee=found["guarantee"][answered].number_or_none(least=0.0),
+        verdict=found["verdict"].one_of(*get_args(Word)),
         # why there is no guarantee comes last, and is said beside its number
         remarks=None if unproved.missing else notes[: max(len(notes) - len(unproved.texts()), 0)],
-        reported=tuple((name, one.number()) for name, one in node.get("reported", {}).mapping().items()),
-        version=node["version"].text(),
+        reported=tuple((name, one.number()) for name, one in found.get("reported", {}).mapping().items()),
+        version=found["version"].text(),
     )
 
 
-def audit_record(node: Node) -> AuditRecord:
+def _mechanism(found: Untrusted) -> Mechanism:
+    """What ran, by the settings that its kind is made with."""
+    kind, settings = KINDS[found["mechanism"].one_of(*KINDS)], found["settings"]
+    plain: dict[str, Any] = {"name": kind.name}
+    for one in fields(kind):  # type: ignore[arg-type]
+        stated = settings.get("sample_rate_exact" if one.name == "sample_rate" else one.name)
+        if not stated.missing:
+            plain[one.name] = _READERS.get(one.name, Untrusted.plain)(stated)
+        elif one.default is MISSING:
+            stated.refuse(f"given for {kind.name}", "write the file again with this version")
+    try:
+        return from_plain(plain)
+    except NoisymeanError as fault:
+        raise BadRecord(f"{found.file}: {fault}") from None
+
+
+_READERS: dict[str, Callable[[Untrusted], Any]] = {
+    "dataset_size": Untrusted.whole,
+    "dimension": lambda stated: stated.whole(1),
+    "batch_size": lambda stated: stated.whole(1),
+    "sample_rate": Untrusted.text,
+    "noise_multiplier": lambda stated: stated.number(least=0.0),
+    "drop_last": Untrusted.flag,
+}
+
+
+def audit_record(stated: Untrusted) -> AuditRecord:
     """An audit whose verdict follows from its numbers."""
-    alpha = node["curve"]["alpha"].numbers(0.0, 1.0)
-    claim, exact, options = node["claimed"], node["exact"], node.get("claim_options")
-    verdict, power = node["verdict"], node.get("power")
-    configuration = node["configuration"]
+    alpha = stated["curve"]["alpha"].numbers(0.0, 1.0)
+    configuration = stated["configuration"]
     configuration.mapping()
-    planned = configuration.get("trials")
+
+    def curve(one: Untrusted) -> Curve:
+        epsilon, delta = one["epsilon"].number_or_none(least=0.0), one["delta"].number(0.0, 1.0)
+        method = one.get("method", "").text()
+        return Curve(epsilon, delta, one["beta"].numbers(0.0, 1.0, len(alpha)), method)
+
     found = AuditRecord(
-        file=node.file,
-        target=node["target"].text(),
-        trials=node["trials"].whole(1),
-        planned=None if planned.missing else planned.whole(1),
-        confidence=node["confidence"].number(0.0, 1.0),
-        alpha=_rate(node["alpha"]),
-        beta=_rate(node["beta"]),
-        delta=node["delta"].number(0.0, 1.0),
-        epsilon_lower=node["epsilon_lower"].number_or_none(least=0.0),
-        delta_lower=node["delta_lower"].number(0.0, 1.0),
+        file=stated.file,
+        target=stated["target"].text(),
+        trials=stated["trials"].whole(1),
+        planned=configuration.get("trials").maybe(lambda one: one.whole(1)),
+        confidence=stated["confidence"].number(0.0, 1.0),
+        alpha=_rate(stated["alpha"]),
+        beta=_rate(stated["beta"]),
+        delta=stated["delta"].number(0.0, 1.0),
+        epsilon_lower=stated["epsilon_lower"].number_or_none(least=0.0),
+        delta_lower=stated["delta_lower"].number(0.0, 1.0),
         curve_alpha=alpha,
-        curve_beta=node["curve"]["beta"].numbers(0.0, 1.0, len(alpha)),
-        claimed=None if claim.missing else claim["beta"].numbers(0.0, 1.0, len(alpha)),
-        claimed_epsilon=None if claim.missing else claim["epsilon"].number_or_none(least=0.0),
-        claimed_delta=None if claim.missing else claim["delta"].number(0.0, 1.0),
-        exact=None if exact.missing else exact["beta"].numbers(0.0, 1.0, len(alpha)),
-        exact_epsilon=None if exact.missing else exact["epsilon"].number_or_none(least=0.0),
-        exact_delta=None if exact.missing else exact["delta"].number(0.0, 1.0),
-        exact_method="" if exact.missing else exact["method"].text(),
-        verdict=None if verdict.missing else verdict.one_of("violated", "not-violated"),
-        reason="" if node["reason"].missing else node["reason"].text(),
-        power=power.number_or_none(least=0.0),
-        distinguisher=node["distinguisher"].text(),
-        judged=node["judged"].whole(),
-        seed=node["seed"].whole(),
-        seconds=node["seconds"].number(least=0.0),
-        interrupted=node["interrupted"].flag(),
+        curve_beta=stated["curve"]["beta"].numbers(0.0, 1.0, len(alpha)),
+        claimed=stated["claimed"].maybe(curve),
+        exact=stated["exact"].maybe(curve),
+        verdict=stated["verdict"].maybe(lambda one: one.one_of("violated", "not-violated")),
+        reason=stated["reason"].maybe(Untrusted.text) or "",
+        power=stated.get("power").number_or_none(least=0.0),
+        distinguisher=stated["distinguisher"].text(),
+        judged=stated["judged"].whole(),
+        seed=stated["seed"].whole(),
+        seconds=stated["seconds"].number(least=0.0),
+        interrupted=stated["interrupted"].flag(),
         configuration=configuration.value,
         configuration_text=_written(configuration),
-        claim_options=None
-        if options.missing
-        else (options["epsilon"].number(least=0.0), options["delta"].number(0.0, 1.0)),
-        version=node["version"].text(),
+        claim_options=stated.get("claim_options").maybe(
+            lambda one: (one["epsilon"].number(least=0.0), one["delta"].number(0.0, 1.0))
+        ),
+        version=stated["version"].text(),
     )
-    _check_verdict(found, verdict)
+    _check_verdict(found, stated["verdict"])
     return found
 
 
-def _check_verdict(found: AuditRecord, verdict: Node) -> None:
+def _check_verdict(found: AuditRecord, verdict: Untrusted) -> None:
     """A claim is violated exactly if a corner lies below it or there were more right guesses than it allows."""
     unfinished = found.interrupted and found.verdict is None
-    if (found.claimed is None or found.claimed_delta is None) != (found.verdict is None) and not unfinished:
+    if (found.claimed is None) != (found.verdict is None) and not unfinished:
         verdict.refuse("there exactly if something is claimed", _CHANGED)
-    if found.claimed is None or found.claimed_delta is None or unfinished:
+    if found.claimed is None or unfinished:
         return
-    below = (claim - beta for claim, beta in zip(found.claimed, found.curve_beta, strict=True))
-    most = max(found.delta_lower - found.claimed_delta, *below, -1.0)
+    below = (claim - beta for claim, beta in zip(found.claimed.beta, found.curve_beta, strict=True))
+    most = max(found.delta_lower - found.claimed.delta, *below, -1.0)
     if (found.verdict == "violated" and most < -_ROUNDING) or (found.verdict == "not-violated" and most > _ROUNDING):
         verdict.refuse("what the numbers of this file say", _CHANGED)
 
 
-def _written(node: Node) -> str:
+def _written(found: Untrusted) -> str:
     """The value as text, on lines."""
     try:
-        return text_of(json.dumps(node.value, indent=2, ensure_ascii=False))
+        return text_of(json.dumps(found.value, indent=2, ensure_ascii=False))
     except RecursionError:
-        raise BadRecord(f"{node.file}: {node.path}: must not be nested that deeply") from None
+        raise BadRecord(f"{found.file}: {found.path}: must not be nested that deeply") from None
 
 
-def _rate(node: Node) -> Rate:
-    return Rate(*(node[name].number(0.0, 1.0) for name in ("estimate", "lower", "upper")))
+def _rate(found: Untrusted) -> ErrorRate:
+    return ErrorRate(*(found[name].number(0.0, 1.0) for name in ("estimate", "lower", "upper")))

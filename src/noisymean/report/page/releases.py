@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import final
 
@@ -9,17 +10,26 @@ from noisymean.probe.code_audit import MEAN, NO_POISSON, SUM
 from noisymean.probe.conclusions import Denominator, judged
 from noisymean.probe.laws import Kind
 from noisymean.probe.reading import Origin, Role, Statement, Sure
-from noisymean.report.page.node import BadRecord, Node
+from noisymean.report.page.untrusted import BadRecord, Untrusted
 
-# What a mechanism means for the claim: only a constant denominator keeps it.
 _KINDS = tuple(kind.value for kind in Kind)
-_UNSOUND = {Kind.EASGM.value, Kind.FEASGM.value, Kind.ASGM.value, Kind.LOADER.value, Kind.INDEPENDENT.value}
+
+
+def denominator_of(kind: Kind | None) -> Denominator:
+    """What a kind means for the claim, which only a constant keeps; None: it could not be run."""
+    match kind:
+        case Kind.SGM:
+            return Denominator.CONSTANT
+        case Kind.EASGM | Kind.ASGM | Kind.FEASGM | Kind.LOADER | Kind.INDEPENDENT:
+            return Denominator.DATA_DEPENDENT
+        case Kind.UNKNOWN | None:
+            return Denominator.UNKNOWN
 
 
 @final
 @dataclass(frozen=True)
-class Shown:
-    """What running one option of a release showed."""
+class OptionRun:
+    """What running a release under one of its options showed."""
 
     option: str
     kind: str
@@ -43,15 +53,24 @@ class Release:
     paper: str
     against_paper: tuple[str, ...]
     seconds: float
-    findings: tuple[Shown, ...]
+    findings: tuple[OptionRun, ...]
 
     @property
-    def word(self) -> str:
-        """Whether the mean is divided by something of the data: data-dependent, constant or unknown."""
-        kinds = {self.mean.lower(), *(() if self.shipped is None else (self.shipped.lower(),))}
-        if kinds & _UNSOUND:
-            return "data-dependent"
-        return "constant" if kinds == {Kind.SGM.value} else "unknown"
+    def kinds(self) -> list[Kind]:
+        """What its mean is divided by: as it was asked for and, where that differs, as it is shipped."""
+        return [Kind(name.lower()) for name in (self.mean, self.shipped) if name is not None]
+
+    @property
+    def verdict(self) -> Denominator:
+        """The worst of them."""
+        return _worst(map(denominator_of, self.kinds))
+
+
+def _worst(found: Iterable[Denominator]) -> Denominator:
+    """Of several, the one that speaks against a claim first; a constant only if all of them are."""
+    there = set(found)
+    order = (Denominator.DATA_DEPENDENT, Denominator.UNKNOWN)
+    return next((one for one in order if one in there), Denominator.CONSTANT)
 
 
 @final
@@ -69,110 +88,103 @@ class CodeRecord:
     statements: tuple[Statement, ...] = ()
     unreadable: tuple[str, ...] = ()
 
-    @property
-    def word(self) -> str:
-        """The worst of the releases; of source that was only read, what reading shows."""
-        if self.kind is not None:
-            return self.verdict.value
-        words = {one.word for one in self.releases}
-        return next((word for word in ("data-dependent", "unknown") if word in words), "constant")
 
-
-def code_record(node: Node) -> CodeRecord:
+def code_record(stated: Untrusted) -> CodeRecord:
     """The whole file."""
-    package, version = node["package"].text(), node["version"].text()
-    if "releases" in node:
-        releases = tuple(release(one) for one in node["releases"].items())
+    package, version = stated["package"].text(), stated["version"].text()
+    if "releases" in stated:
+        releases = tuple(release(one) for one in stated["releases"].items())
         if not releases:
-            node["releases"].refuse("a list of at least one release")
+            stated["releases"].refuse("a list of at least one release")
         return CodeRecord(package, version, releases)
-    if "verdict" not in node:
+    if "verdict" not in stated:
         # an earlier reader called things a constant that it had not understood
-        raise BadRecord(f"{node.file}: verdict: missing; run the code audit again with this version")
+        raise BadRecord(f"{stated.file}: verdict: missing; run the code audit again with this version")
     found = CodeRecord(
         package,
         version,
-        kind=node["mechanism"].one_of(*_KINDS),
-        verdict=Denominator(node["verdict"].one_of(*(one.value for one in Denominator))),
-        poisson=_poisson(node["poisson"]),
-        files=node["files"].whole(),
-        statements=tuple(_statement(one) for one in node["statements"].items()),
-        unreadable=node["unreadable"].texts(),
+        kind=stated["mechanism"].one_of(*_KINDS),
+        verdict=stated["verdict"].member(Denominator),
+        poisson=_poisson(stated["poisson"]),
+        files=stated["files"].whole(),
+        statements=tuple(_statement(one) for one in stated["statements"].items()),
+        unreadable=stated["unreadable"].texts(),
     )
     if found.verdict is not judged(found.statements, all_read=not found.unreadable):
-        node["verdict"].refuse("what the statements of this file say", "the file was changed: run the code audit again")
+        stated["verdict"].refuse(
+            "what the statements of this file say", "the file was changed: run the code audit again"
+        )
     return found
 
 
-def _poisson(node: Node) -> str:
+def _poisson(stated: Untrusted) -> str:
     """What the source offers for Poisson sampling, in words; of a package that was only read it is an object."""
-    if isinstance(node.value, str):
-        return node.text()
-    if not node["switch"].missing:
-        default = node["default"]
-        return f"{node['switch'].text()}, default {'unknown' if default.missing else default.flag()}"
-    return ", ".join(node["samplers"].texts()) or "none"
+    if isinstance(stated.value, str):
+        return stated.text()
+    if not stated["switch"].missing:
+        default = stated["default"]
+        return f"{stated['switch'].text()}, default {'unknown' if default.missing else default.flag()}"
+    return ", ".join(stated["samplers"].texts()) or "none"
 
 
-def _statement(node: Node) -> Statement:
-    origins = tuple(Origin(one.one_of(*(kind.value for kind in Origin))) for one in node["origins"].items())
+def _statement(stated: Untrusted) -> Statement:
     return Statement(
-        file=node["file"].text(),
-        line=node["line"].whole(),
-        text=node["text"].text(),
-        role=Role(node["role"].one_of(*(kind.value for kind in Role))),
-        by=node["by"].text(),
-        origins=origins,
-        sure=Sure(node["sure"].one_of(*(kind.value for kind in Sure))),
-        noisy=node["noisy"].flag(),
-        guards=node["guards"].texts(),
+        file=stated["file"].text(),
+        line=stated["line"].whole(),
+        text=stated["text"].text(),
+        role=stated["role"].member(Role),
+        by=stated["by"].text(),
+        origins=tuple(one.member(Origin) for one in stated["origins"].items()),
+        sure=stated["sure"].member(Sure),
+        noisy=stated["noisy"].flag(),
+        guards=stated["guards"].texts(),
     )
 
 
-def release(node: Node) -> Release:
+def release(stated: Untrusted) -> Release:
     """One entry of `releases`."""
-    mechanisms, findings = node["mechanism"].mapping(), node["findings"].mapping()
+    mechanisms, findings = stated["mechanism"].mapping(), stated["findings"].mapping()
     kinds = {option: one["run"].one_of(*_KINDS).upper() for option, one in mechanisms.items()}
-    paper = node["paper"]
+    paper = stated["paper"]
     return Release(
-        version=node["version"].text(),
-        poisson=node["poisson"].text(),
+        version=stated["version"].text(),
+        poisson=stated["poisson"].text(),
         mean=kinds.get(MEAN, "unknown"),
         shipped=kinds.get(NO_POISSON),
         sum=kinds.get(SUM, "unknown"),
         statements=mechanisms[MEAN]["divides_at"].texts() if MEAN in mechanisms else (),
-        disagreements=node["disagreements"].texts(),
-        faults=tuple(f"{one.path.rpartition('.')[2]}: {one.text()}" for one in node["faults"].mapping().values()),
+        disagreements=stated["disagreements"].texts(),
+        faults=tuple(f"{one.path.rpartition('.')[2]}: {one.text()}" for one in stated["faults"].mapping().values()),
         paper="not in it" if paper.missing else paper["mechanism"].text(),
-        against_paper=node["against_paper"].texts(),
-        seconds=node["seconds"].number(least=0.0),
+        against_paper=stated["against_paper"].texts(),
+        seconds=stated["seconds"].number(least=0.0),
         findings=tuple(_finding(option, one) for option, one in findings.items()),
     )
 
 
-def _finding(option: str, node: Node) -> Shown:
-    sensitivity = node["clipping"]["sensitivity"].number_or_none()
-    law = node["rates"]["law"]
-    return Shown(
-        option=Node(option, node.file, node.path).text(),
-        kind=node["kind"].one_of(*_KINDS).upper(),
+def _finding(option: str, stated: Untrusted) -> OptionRun:
+    sensitivity = stated["clipping"]["sensitivity"].number_or_none()
+    law = stated["rates"]["law"]
+    return OptionRun(
+        option=Untrusted(option, stated.file, stated.path).text(),
+        kind=stated["kind"].one_of(*_KINDS).upper(),
         facts=(
-            f"denominator: {node['denominator'].text()}",
+            f"denominator: {stated['denominator'].text()}",
             f"sensitivity: {'not seen' if sensitivity is None else f'{sensitivity:.3f} C'}",
-            f"sampling: {node['rates']['sampling'].text()}{'' if law.missing else ' ' + law.text()}",
-            f"an empty batch {node['empty_batch'].text()}",
-            *(f"{one['severity'].text()}: {one['words'].text()}" for one in node["remarks"].items()),
+            f"sampling: {stated['rates']['sampling'].text()}{'' if law.missing else ' ' + law.text()}",
+            f"an empty batch {stated['empty_batch'].text()}",
+            *(f"{one['severity'].text()}: {one['words'].text()}" for one in stated["remarks"].items()),
         ),
-        evidence=tuple(_evidence(one) for one in node["evidence"].items()),
+        evidence=tuple(_evidence(one) for one in stated["evidence"].items()),
     )
 
 
-def _evidence(node: Node) -> tuple[str, ...]:
-    rate = node["rate"].number_or_none()
+def _evidence(stated: Untrusted) -> tuple[str, ...]:
+    rate = stated["rate"].number_or_none()
     return (
-        node["run"].text(),
-        str(node["rounds"].whole()),
-        node["batches"].text(),
-        node["denominator"].text() if node["finite"].flag() else "not finite",
+        stated["run"].text(),
+        str(stated["rounds"].whole()),
+        stated["batches"].text(),
+        stated["denominator"].text() if stated["finite"].flag() else "not finite",
         "" if rate is None else f"{rate:.4f}",
     )

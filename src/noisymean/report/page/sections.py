@@ -7,29 +7,17 @@ from dataclasses import dataclass
 from typing import Any, final
 
 from noisymean.accounts import Account, Pair
-from noisymean.mechanisms import Adjacency, OpacusLoader
+from noisymean.mechanisms import Adjacency
 from noisymean.outward import at_least, at_most, plain
-from noisymean.report import told
-from noisymean.report.page import figures, printed, words
-from noisymean.report.page.node import text_of
+from noisymean.report import account_words
+from noisymean.report.page import banners, figures, printed
+from noisymean.report.page.banners import Banner
 from noisymean.report.page.records import AuditRecord
 from noisymean.report.page.releases import CodeRecord
 from noisymean.report.page.rendering import Block, figure_block, render
-from noisymean.report.page.words import NONE_KNOWN, Verdict
+from noisymean.report.page.untrusted import text_of
 from noisymean.run_curves import Growth, RunCurves
-from noisymean.words import rate_text
-
-_MEANINGS = {
-    "claimed": "promised: what an accountant of the noisy sum reports",
-    "leakage": "certainly lost: an explicit pair of datasets proves it",
-}
-_DENOMINATORS = {
-    "sgm": "a constant",
-    "easgm": "N·q, the expected size of the batch",
-    "feasgm": "⌊N·q⌋, the expected size of the batch, rounded down",
-    "asgm": "the size of the batch",
-    "opacus-loader": "what Opacus makes of the number of records and the batch size",
-}
+from noisymean.words import NO_CURVE_OF_IT, NONE_KNOWN, rate_text, sentence, typeset
 
 
 @final
@@ -38,7 +26,6 @@ class Run:
     """A run that was accounted for: its three numbers, and what is drawn of it."""
 
     answer: Account
-    adjacency: Adjacency
     remarks: tuple[str, ...]
     reported: tuple[tuple[str, float], ...]
     elsewhere: tuple[int, Account] | None
@@ -54,8 +41,9 @@ class Section:
     """A part of the page: its template and what the template shows."""
 
     kind: str
+    name: str
     title: str
-    verdict: Verdict
+    banner: Banner
     shown: dict[str, Any]
 
     @property
@@ -72,7 +60,7 @@ def report(sections: list[Section], *, title: str, command: str) -> str:
         subtitle="; ".join(one.title for one in sections) if len(sections) <= 3 else f"{len(sections)} results",
         command=command,
         sections=sections,
-        lead=words.together([one.verdict for one in sections]),
+        lead=banners.together([one.banner for one in sections]),
     )
 
 
@@ -81,80 +69,73 @@ def report(sections: list[Section], *, title: str, command: str) -> str:
 
 def account_section(run: Run, name: str) -> Section:
     """The page's main part."""
-    answer, symbol = run.answer, words.symbol(run.answer)
-    mechanism = answer.mechanism
-    meanings = {**_MEANINGS, "guarantee": told.guaranteed(answer)}
-    values = {which: words.value_of(answer, which) for which in meanings}
-    why = words.why_no_guarantee(answer)
+    answer, symbol = run.answer, banners.symbol(run.answer)
+    numbers, meanings = banners.three(answer), account_words.meanings(answer)
+    values = {which: answer.value(getattr(answer, which)) for which in numbers}
     return Section(
         kind="account",
-        title=f"{answer.steps:,} step{'' if answer.steps == 1 else 's'} of {mechanism.in_a_line()}",
-        verdict=words.account_verdict(answer, run.adjacency),
+        name=name,
+        title=f"{answer.steps:,} step{'' if answer.steps == 1 else 's'} of {answer.mechanism.in_a_line()}",
+        banner=banners.account_banner(answer),
         shown={
-            "name": name,
             "quantity": symbol,
-            "rows": [
-                (which, NONE_KNOWN if value is None else words.number(value, words.ROUNDED[which]), meanings[which])
-                for which, value in values.items()
-            ]
-            + [(f"reported by {peer}", words.number(value), "by that accountant") for peer, value in run.reported],
-            "no_guarantee": why if values["guarantee"] is None else None,
+            "rows": [(which, shown, meanings[which]) for which, shown in numbers.items()]
+            + [(f"reported by {peer}", banners.number(value), "by that accountant") for peer, value in run.reported],
+            "no_guarantee": account_words.why_no_guarantee(answer) if values["guarantee"] is None else None,
             "bars": figure_block(
                 figures.three_bars(list(values.items()), quantity=symbol),
                 name=f"{name}-bars",
                 caption=f"{symbol} of the whole run: promised, certainly lost, and proved as an upper bound.",
                 height="15rem",
             ),
-            "game": None if run.curves is None else words.guesses(run.curves),
+            "game": None if run.curves is None else banners.guesses(run.curves),
             "plots": _plots(run, name),
             "not_drawn": _not_drawn(run),
             "growth_rows": _growth_rows(run.growth),
             "pair": str(answer.leakage.pair or ""),
-            "drawing": printed.drawing_code(answer, run.adjacency),
-            "pair_audit": printed.pair_audit(answer, run.adjacency),
-            "remedy": words.remedy(mechanism, answer.verdict, run.adjacency),
-            "remedy_code": printed.remedy_code(mechanism, answer.verdict, run.adjacency),
-            "grounds": _grounds(run),
+            "drawing": printed.drawing_code(answer),
+            "pair_audit": printed.pair_audit(answer),
+            "remedy": banners.remedy(answer),
+            "remedy_code": printed.remedy_code(answer),
+            "grounds": [
+                (one.about.value, one.value, f"{one.known}: {one.how}")
+                for one in account_words.grounds(answer, run.file)
+            ],
             "notes": list(run.remarks),
-            "elsewhere": None if run.elsewhere is None else _elsewhere(*run.elsewhere, run.adjacency),
+            "elsewhere": None if run.elsewhere is None else _elsewhere(*run.elsewhere),
             "settings": _settings(run),
-            "command": printed.account_command(answer, run.adjacency, run.asked_pair),
+            "command": printed.account_command(answer, run.asked_pair),
         },
     )
 
 
 def _plots(run: Run, name: str) -> list[Block]:
-    blocks = []
+    answer, blocks = run.answer, []
     if run.curves is not None:
-        blocks.append(
-            figure_block(
-                figures.tradeoff_curves(run.curves),
-                name=f"{name}-tradeoff",
-                caption=f"Trade-off curves after {run.answer.steps:,} steps. Each point is a way to guess: how often it wrongly"
-                " says that the record was used (α), and how often it misses it (β). Lower curves mean less privacy; the attack"
-                " proves that no true curve lies above the leakage.",
-            )
+        caption = (
+            f"Trade-off curves after {answer.steps:,} steps. Each point is a way to guess: how often it wrongly"
+            " says that the record was used (α), and how often it misses it (β). Lower curves mean less privacy; the attack"
+            " proves that no true curve lies above the leakage."
         )
+        blocks.append(figure_block(figures.tradeoff_curves(run.curves), name=f"{name}-tradeoff", caption=caption))
     if run.growth is not None:
-        blocks.append(
-            figure_block(
-                figures.epsilon_against_steps(run.growth),
-                name=f"{name}-growth",
-                caption=f"ε against the number of steps, at δ = {plain(f'{run.answer.claimed.delta:g}')}."
-                " The truth lies between leakage and guarantee"
-                + ("." if words.value_of(run.answer, "guarantee") is not None else "; no guarantee is known here."),
-            )
+        known = "." if answer.value(answer.guarantee) is not None else "; no guarantee is known here."
+        caption = (
+            f"ε against the number of steps, at δ = {plain(f'{answer.claimed.delta:g}')}."
+            f" The truth lies between leakage and guarantee{known}"
         )
+        blocks.append(figure_block(figures.epsilon_against_steps(run.growth), name=f"{name}-growth", caption=caption))
     return blocks
 
 
 def _not_drawn(run: Run) -> str | None:
-    if run.adjacency is Adjacency.REPLACE_ONE:
+    """What the pictures leave out, and why."""
+    if run.answer.adjacency is Adjacency.REPLACE_ONE:
         return "Curves are drawn for neighbours that differ by one record added or removed."
     if run.curves is None or (run.growth is None and run.answer.asked_delta):
         return "What is not drawn here is beyond double precision."
-    if run.curves.guarantee is None and words.value_of(run.answer, "guarantee") is not None:
-        return "The guarantee is known at this δ; its whole curve is not computed here."
+    if run.curves.guarantee is None and run.answer.value(run.answer.guarantee) is not None:
+        return sentence(NO_CURVE_OF_IT)
     return None if run.growth is not None else "ε is drawn against steps where a δ is given."
 
 
@@ -166,49 +147,60 @@ def _growth_rows(growth: Growth | None) -> list[tuple[str, ...]]:
         (
             f"{int(steps):,}",
             *(
-                words.number(value, rounded) if value == value else NONE_KNOWN
-                for value, rounded in zip(values, words.ROUNDED.values(), strict=True)
+                banners.number(value, rounded) if value == value else NONE_KNOWN
+                for value, rounded in zip(values, account_words.ROUNDED.values(), strict=True)
             ),
         )
         for steps, *values in zip(growth.steps, *columns, strict=True)
     ]
 
 
-def _grounds(run: Run) -> list[tuple[str, str, str]]:
-    """Statement, value, how it is known."""
-    found = told.grounds(run.answer, run.file)
-    return [(one.about.value, one.value, f"{one.known}: {one.how}") for one in found]
+def _elsewhere(size: int, other: Account) -> str:
+    numbers, symbol = banners.three(other), banners.symbol(other)
+    leaked, claimed = (f"{symbol} = {numbers[which]}" for which in ("leakage", "claimed"))
+    said = account_words.at_another_size(f"{size:,}", leaked, claimed, other)
+    return f"A result is for one number of records. {sentence(said)}"
 
 
-def _elsewhere(size: int, other: Account, adjacency: Adjacency) -> str:
-    leaked, claim = (
-        words.number(words.value_of(other, which), words.ROUNDED[which]) for which in ("leakage", "claimed")
-    )
-    symbol = words.symbol(other)
-    return (
-        f"A result is for one number of records. At N = {size:,} instead, the leakage is {symbol} = {leaked}"
-        f" (claimed {symbol} = {claim}): {told.spoken(other)}."
-    )
+# Settings of a mechanism that have a symbol; the others go by their own names.
+_LABELS = {
+    "dataset_size": "records N",
+    "dimension": "numbers released a step n",
+    "sample_rate": "sampling rate q",
+    "batch_size": "batch size b",
+    "noise_multiplier": "noise multiplier σ",
+}
 
 
 def _settings(run: Run) -> list[tuple[str, str]]:
     mechanism, answer = run.answer.mechanism, run.answer
-    found = [("mechanism", mechanism.name.upper()), ("divides by", _DENOMINATORS[mechanism.name])]
-    for label, value in (("records N", mechanism.dataset_size), ("numbers released a step n", mechanism.dimension)):
-        if value is not None:
-            found.append((label, f"{value:,}"))
-    if isinstance(mechanism, OpacusLoader):
-        found.append(("batch size b", f"{mechanism.batch_size:,}"))
-    found += [
-        ("sampling rate q", rate_text(mechanism.rate)),
-        ("noise multiplier σ", f"{mechanism.noise_multiplier:g}"),
+    given = {**mechanism.settings(), "sample_rate": rate_text(mechanism.rate), "sample_rate_exact": None}
+    asked = ("δ", answer.claimed.delta) if answer.asked_delta else ("ε", answer.claimed.epsilon)
+    return [
+        ("mechanism", mechanism.name.upper()),
+        ("divides by", typeset(mechanism.denominator_in_words())),
+        *(
+            (_LABELS.get(name, name.replace("_", " ")), _written(value))
+            for name, value in given.items()
+            if value is not None
+        ),
         ("steps T", f"{answer.steps:,}"),
-        ("δ", f"{answer.claimed.delta:g}") if answer.asked_delta else ("ε", f"{answer.claimed.epsilon:g}"),
-        ("neighbours", run.adjacency.value),
+        (asked[0], plain(f"{asked[1]:g}")),
+        ("neighbours", answer.adjacency.value),
         ("random numbers", "none: every number is computed"),
         ("taken from", run.file or "the options of this command"),
     ]
-    return found
+
+
+def _written(value: object) -> str:
+    match value:
+        case True:
+            return "yes"
+        case int():
+            return f"{value:,}"
+        case float():
+            return f"{value:g}"
+    return str(value)
 
 
 # --- an audit ----------------------------------------------------------------------------------------------------------
@@ -216,29 +208,29 @@ def _settings(run: Run) -> list[tuple[str, str]]:
 
 def audit_section(found: AuditRecord, name: str) -> Section:
     """What running showed."""
-    confidence = f"{100.0 * found.confidence:g} %"
+    confidence, claimed, exact = f"{100.0 * found.confidence:g} %", found.claimed, found.exact
     finished = f"{found.trials:,}"
     if found.interrupted and found.planned is not None:
         finished = f"{found.trials:,} of {found.planned:,} (interrupted)"
     return Section(
         kind="audit",
+        name=name,
         title=f"Audit of {found.target}",
-        verdict=words.audit_verdict(found),
+        banner=banners.audit_banner(found),
         shown={
-            "name": name,
             "confidence": confidence,
             "rows": [
                 (
                     f"ε at δ = {found.delta:g}",
-                    f"≥ {words.number(found.epsilon_lower, at_least)}",
-                    "-" if found.claimed is None else words.number(found.claimed_epsilon, at_most),
-                    "-" if found.exact_epsilon is None else words.number(found.exact_epsilon),
+                    f"≥ {banners.number(found.epsilon_lower, at_least)}",
+                    "-" if claimed is None else banners.number(claimed.epsilon, at_most),
+                    "-" if exact is None or exact.epsilon is None else banners.number(exact.epsilon),
                 ),
                 (
                     "δ at ε = 0",
                     f"≥ {at_least(found.delta_lower, '.4g')}",
-                    "-" if found.claimed_delta is None else at_most(found.claimed_delta, ".4g"),
-                    "-" if found.exact_delta is None else f"{found.exact_delta:.4g}",
+                    "-" if claimed is None else at_most(claimed.delta, ".4g"),
+                    "-" if exact is None else f"{exact.delta:.4g}",
                 ),
             ],
             "rates": [
@@ -246,14 +238,19 @@ def audit_section(found: AuditRecord, name: str) -> Section:
                 for label, rate in (("false positive rate α", found.alpha), ("false negative rate β", found.beta))
             ],
             "plot": figure_block(
-                figures.audited_curve(found.curve_alpha, found.curve_beta, found.claimed, found.exact),
+                figures.audited_curve(
+                    found.curve_alpha,
+                    found.curve_beta,
+                    None if claimed is None else claimed.beta,
+                    None if exact is None else exact.beta,
+                ),
                 name=f"{name}-curve",
                 caption=f"The audited curve: with {confidence} confidence no true curve lies above it anywhere.",
                 height="29rem",
             ),
             "power": None
-            if found.power is None
-            else f"The audit shows {100.0 * found.power:.1f} % of the true δ(0) ({found.exact_method}).",
+            if found.power is None or exact is None
+            else f"The audit shows {100.0 * found.power:.1f} % of the true δ(0) ({exact.method}).",
             "settings": [
                 ("target", found.target),
                 ("distinguisher", found.distinguisher),
@@ -301,10 +298,10 @@ def code_section(found: CodeRecord, name: str) -> Section:
     versions = ["--versions", ",".join(one.version for one in found.releases)] if found.releases else []
     return Section(
         kind="code",
+        name=name,
         title=f"Code audit of {found.package}",
-        verdict=words.code_verdict(found),
+        banner=banners.code_banner(found),
         shown={
-            "name": name,
             "package": found.package,
             "version": found.version,
             "releases": found.releases,

@@ -1,77 +1,89 @@
-"""Verdicts in words for a reader who decides and does not compute; the numbers follow further down the page."""
+"""What stands in the banner of a page: a verdict in words, for a reader who decides and does not compute."""
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import dataclass
-from typing import Literal, final
+from typing import Literal, TypeAlias, final
 
 from noisymean.accounts import Account
-from noisymean.mechanisms import Adjacency, DatasetDenominator, Mechanism
-from noisymean.outward import Rounding, at_least, at_most, plain
+from noisymean.mechanisms import Adjacency
+from noisymean.outward import Rounding, at_least, plain
 from noisymean.probe.conclusions import Denominator
 from noisymean.probe.reading import CONSTANTS
+from noisymean.report import account_words
 from noisymean.report.page.records import AuditRecord
 from noisymean.report.page.releases import CodeRecord
 from noisymean.run_curves import RunCurves
+from noisymean.words import BEYOND_DOUBLES, capital
 
-NONE_KNOWN = "none known"
 # Beyond these a promise is kept easily: odds may change by e^10, or one record in ten may be given away.
 _WEAK_EPSILON, _WEAK_DELTA = 10.0, 0.1
-# From worst to best: the page's verdict is the worst of its sections.
-ORDER = ("violated", "data-dependent", "undetermined", "unknown", "not-violated", "no-claim", "holds", "constant")
+Look: TypeAlias = Literal["good", "bad", "unknown"]
+
+# Every verdict that a part of a page can have, from worst to best: how it looks, and in a few words.
+LOOKS: dict[str, tuple[Look, str]] = {
+    "violated": ("bad", "promise not kept"),
+    "data-dependent": ("bad", "depends on the data"),
+    "undetermined": ("unknown", "not decided"),
+    "unknown": ("unknown", "not decided"),
+    "not-violated": ("unknown", "no violation found"),
+    "no-claim": ("unknown", "nothing claimed"),
+    "holds": ("good", "promise kept"),
+    "constant": ("good", "a constant"),
+}
 
 
 @final
 @dataclass(frozen=True)
-class Verdict:
-    """One word for programs; a label, a headline and some sentences for people."""
+class Banner:
+    """A verdict: one word for programs; a headline, some sentences, how it looks and a label for people."""
 
     word: str
-    kind: Literal["good", "bad", "unknown"]
+    kind: Look
     label: str
     headline: str
     text: str = ""
     # (epsilon, delta) that is lost at least: of several that are violated, the largest leads the page
     lost: tuple[float, float] = (0.0, 0.0)
 
+    @classmethod
+    def of(cls, word: str, headline: str, text: str = "", lost: tuple[float, float] = (0.0, 0.0)) -> Banner:
+        """As that verdict always looks."""
+        return cls(word, *LOOKS[word], headline, text, lost)
+
 
 def worst(words: list[str]) -> str:
     """The word that the page as a whole is to have."""
-    return min(words, key=ORDER.index)
+    return min(words, key=list(LOOKS).index)
 
 
-def together(verdicts: list[Verdict]) -> Verdict:
-    """The verdict on the whole page: that of its only part, or how many parts say what."""
-    word = worst([one.word for one in verdicts])
-    lead = max((one for one in verdicts if one.word == word), key=lambda one: one.lost)
-    if len(verdicts) == 1:
+def together(banners: list[Banner]) -> Banner:
+    """The banner of the whole page: that of its only part, or how many parts say what."""
+    word = worst([one.word for one in banners])
+    lead = max((one for one in banners if one.word == word), key=lambda one: one.lost)
+    if len(banners) == 1:
         return lead
-    total = len(verdicts)
-    bad, open_ = (sum(one.kind == kind for one in verdicts) for kind in ("bad", "unknown"))
+    total = len(banners)
+    bad, open_ = (sum(one.kind == kind for one in banners) for kind in ("bad", "unknown"))
     if bad:
         headline = f"{bad} of {total} results {'speaks' if bad == 1 else 'speak'} against the promised privacy."
-        return Verdict(word, "bad", lead.label, headline, f"The worst of them: {lead.headline}")
+        return Banner(word, "bad", lead.label, headline, f"The worst of them: {lead.headline}")
     if open_:
         headline = f"Nothing here speaks against the promised privacy, and {open_} of {total} results leave it open."
-        return Verdict(word, "unknown", lead.label, headline)
-    return Verdict(word, "good", lead.label, f"All {total} results support the promised privacy.")
+        return Banner(word, "unknown", lead.label, headline)
+    return Banner(word, "good", lead.label, f"All {total} results support the promised privacy.")
 
 
 def number(value: float | None, rounded: Rounding = format) -> str:
     """Four digits, a bound rounded to its own side; what double precision cannot hold is said."""
-    return "more than double precision can hold" if value is None or math.isinf(value) else plain(rounded(value, ".4g"))
+    return BEYOND_DOUBLES if value is None or math.isinf(value) else plain(rounded(value, ".4g"))
 
 
-# The side of each of the three numbers.
-ROUNDED = {"claimed": at_most, "leakage": at_least, "guarantee": at_most}
-
-
-def value_of(answer: Account, which: str) -> float | None:
-    """Claimed, leakage or guarantee: the one of epsilon and delta that was asked for; None where none is known."""
-    bound = getattr(answer, which)
-    found: float | None = bound.epsilon if answer.asked_delta else bound.delta
-    return found
+def three(answer: Account) -> dict[str, str]:
+    """Claimed, leakage and guarantee as a page shows them: four digits, as people write them."""
+    return {which: account_words.number(answer, which, ".4g", plain) for which in account_words.ROUNDED}
 
 
 def symbol(answer: Account) -> str:
@@ -79,61 +91,38 @@ def symbol(answer: Account) -> str:
     return "ε" if answer.asked_delta else "δ"
 
 
-def why_no_guarantee(answer: Account) -> str | None:
-    """The reasons that the accountant gives."""
-    return "; ".join(map(str, answer.unproved)) or None
-
-
 # --- an account --------------------------------------------------------------------------------------------------------
 
 
-def account_verdict(answer: Account, adjacency: Adjacency) -> Verdict:
+def account_banner(answer: Account) -> Banner:
     """Is the promise kept?"""
-    claim, leaked, sound = (
-        f"{symbol(answer)} = {number(value_of(answer, which), ROUNDED[which])}"
-        for which in ("claimed", "leakage", "guarantee")
-    )
-    fixed, lost = _fixed(answer), _lost(answer.leakage.epsilon, answer.leakage.delta)
+    claim, leaked, sound = (f"{symbol(answer)} = {shown}" for shown in three(answer).values())
+    fixed, this_run = _fixed(answer), "the privacy promised for this training run is"
     match answer.verdict:
-        case "violated" if adjacency is Adjacency.REPLACE_ONE:
-            return Verdict(
-                "violated",
-                "bad",
-                "promise not kept",
-                f"The privacy promised for this training run is not kept when a record is replaced: {claim} is promised, and"
-                f" at least {leaked} is certainly lost{fixed}.",
-                "The promise was made for one record added or removed. A replaced record is one removed and one added.",
-                lost,
-            )
         case "violated":
-            return Verdict(
+            replaced = answer.adjacency is Adjacency.REPLACE_ONE
+            when = " when a record is replaced" if replaced else ""
+            return Banner.of(
                 "violated",
-                "bad",
-                "promise not kept",
-                f"The privacy promised for this training run is not kept: {claim} is promised, and at least {leaked} is"
-                f" certainly lost{fixed}.",
-                "This does not rest on an estimate. Two datasets are named below that differ in one person's record and that"
-                " can be told apart from what the run releases, better than the promise allows.",
-                lost,
+                f"{capital(this_run)} not kept{when}: {claim} is promised, and at least {leaked} is certainly lost{fixed}.",
+                "The promise was made for one record added or removed. A replaced record is one removed and one added."
+                if replaced
+                else "This does not rest on an estimate. Two datasets are named below that differ in one person's record and"
+                " that can be told apart from what the run releases, better than the promise allows.",
+                _lost(answer.leakage.epsilon, answer.leakage.delta),
             )
         case "holds":
-            weak = _promises_little(answer)
-            return Verdict(
-                "holds",
-                "unknown" if weak else "good",
-                "promise kept, but a weak one" if weak else "promise kept",
-                f"The privacy promised for this training run is kept, {answer.condition}: {sound} is proved{fixed}.",
-                f"The proof covers every dataset of this size, and any record of it that is {answer.change}."
-                + (" But a value this large promises little: an attacker may learn almost everything." if weak else ""),
-            )
+            headline = f"{capital(this_run)} kept, {answer.condition}: {sound} is proved{fixed}."
+            proof = f"The proof covers every dataset of this size, and any record of it that is {answer.change}."
+            if not _promises_little(answer):
+                return Banner.of("holds", headline, proof)
+            little = "But a value this large promises little: an attacker may learn almost everything."
+            return Banner("holds", "unknown", "promise kept, but a weak one", headline, f"{proof} {little}")
         case "undetermined":
-            upper = "no bound is known" if value_of(answer, "guarantee") is None else f"at most {sound} is proved"
-            return Verdict(
+            upper = "no bound is known" if answer.value(answer.guarantee) is None else f"at most {sound} is proved"
+            return Banner.of(
                 "undetermined",
-                "unknown",
-                "not decided",
-                f"Whether the privacy promised for this training run is kept is not known: {claim} is promised,"
-                f" {upper}{fixed}.",
+                f"Whether {this_run} kept is not known: {claim} is promised, {upper}{fixed}.",
                 f"No attack that we know breaks the promise (at least {leaked} is lost), and no proof that we know supports it."
                 " It should not be relied on.",
             )
@@ -173,14 +162,15 @@ def _percent(value: float, rounded: Rounding) -> str:
     return "more than 99.99 %" if value > 99.99 else f"{rounded(value, '.2f' if value > 99.0 else '.1f')} %"
 
 
-def remedy(mechanism: Mechanism, verdict: str, adjacency: Adjacency) -> tuple[str, ...]:
+def remedy(answer: Account) -> tuple[str, ...]:
     """What to change, in paragraphs."""
-    if adjacency is Adjacency.REPLACE_ONE:
+    mechanism = answer.mechanism
+    if answer.adjacency is Adjacency.REPLACE_ONE:
         return (
             "Nothing has to change in the code: where the number of records is public, the denominator is a constant.",
             "State the guarantee for a replaced record, not the one for a record added or removed.",
         )
-    if verdict == "holds":
+    if answer.verdict == "holds":
         if mechanism.size_matters:
             here = "This is so at this number of records. Dividing by a public constant makes it so at every other."
             return ("None needed for this run.", here)
@@ -194,7 +184,7 @@ def remedy(mechanism: Mechanism, verdict: str, adjacency: Adjacency) -> tuple[st
         return ("None needed: the denominator is a constant.",)
     if not mechanism.rate_from_size:
         return (constant,)
-    if isinstance(mechanism, DatasetDenominator) and mechanism.rate_moves:
+    if mechanism.q != mechanism.rate_with:
         return (
             constant,
             "Fix the sampling rate q as well. Here one record more changes it, because it is computed as one over the"
@@ -206,96 +196,71 @@ def remedy(mechanism: Mechanism, verdict: str, adjacency: Adjacency) -> tuple[st
 # --- an audit ----------------------------------------------------------------------------------------------------------
 
 
-def audit_verdict(found: AuditRecord) -> Verdict:
+def audit_banner(found: AuditRecord) -> Banner:
     """What running it has shown."""
     runs = f"{found.trials:,} runs"
     sure = f"{100.0 * found.confidence:g} % confidence"
     match found.verdict:
         case "violated":
-            return Verdict(
+            return Banner.of(
                 "violated",
-                "bad",
-                "promise not kept",
                 f"Running it shows that the promised privacy is not kept: in {runs}, an attacker told the two datasets apart"
                 f" better than the promise allows ({sure}).",
-                _sentence(found.reason),
+                f"What decides: {found.reason}." if found.reason else "",
                 _lost(found.epsilon_lower, found.delta_lower),
             )
         case "not-violated":
-            return Verdict(
+            return Banner.of(
                 "not-violated",
-                "unknown",
-                "no violation found",
                 f"Running it did not show a violation: in {runs}, the attacker did not do better than the promise allows"
                 f" ({sure}).",
                 "This does not prove the promise: another attacker, or more runs, may do better.",
             )
         case None if found.interrupted and found.claimed is not None:
-            return Verdict(
-                "undetermined",
-                "unknown",
-                "interrupted",
-                f"The audit was interrupted after {runs}: nothing so far speaks against the promise, and that is no verdict.",
-            )
+            nothing = "nothing so far speaks against the promise, and that is no verdict"
+            headline = f"The audit was interrupted after {runs}: {nothing}."
+            return Banner("undetermined", "unknown", "interrupted", headline)
         case _:
-            return Verdict(
+            return Banner.of(
                 "no-claim",
-                "unknown",
-                "nothing claimed",
                 f"Nothing is promised for this target, so there is no verdict; {runs} show what is lost at least ({sure}).",
             )
-
-
-def _sentence(reason: str) -> str:
-    return f"What decides: {reason}." if reason else ""
 
 
 # --- a code audit ------------------------------------------------------------------------------------------------------
 
 
-def code_verdict(found: CodeRecord) -> Verdict:
+def code_banner(found: CodeRecord) -> Banner:
     """What the code divides by."""
     if found.kind is not None:
-        return _read_verdict(found)
-    unsound = [one for one in found.releases if one.word == "data-dependent"]
-    unclear = [one for one in found.releases if one.word == "unknown"]
+        return _read_banner(found)
     total = len(found.releases)
     what = f"{total} release{'s' if total > 1 else ''} of {found.package}"
-    if unsound:
-        return Verdict(
+    counted = Counter(one.verdict for one in found.releases)
+    if unsound := counted[Denominator.DATA_DEPENDENT]:
+        return Banner.of(
             "data-dependent",
-            "bad",
-            "depends on the data",
-            f"{len(unsound)} of {what} divide the noisy sum by a number that depends on the data: what their accountants"
+            f"{unsound} of {what} divide the noisy sum by a number that depends on the data: what their accountants"
             " report is not proved for what they release.",
             "Whether a particular run breaks its promise depends on its settings: 'noisymean account' says so.",
         )
-    if unclear:
-        return Verdict(
-            "unknown",
-            "unknown",
-            "not decided",
-            f"For {len(unclear)} of {what} it could not be found what is divided by.",
-        )
-    return Verdict("constant", "good", "a constant", f"All of {what} divide by a constant: their accounting applies.")
+    if unclear := counted[Denominator.UNKNOWN]:
+        return Banner.of("unknown", f"For {unclear} of {what} it could not be found what is divided by.")
+    return Banner.of("constant", f"All of {what} divide by a constant: their accounting applies.")
 
 
-def _read_verdict(found: CodeRecord) -> Verdict:
+def _read_banner(found: CodeRecord) -> Banner:
     by = f"{found.files:,} file{'' if found.files == 1 else 's'} read; nothing was run"
     run_it = "Run it to know: 'noisymean probe FILE.py:NAME', NAME being a function that does one step."
     match found.verdict:
         case Denominator.DATA_DEPENDENT:
-            return Verdict(
+            return Banner.of(
                 "data-dependent",
-                "bad",
-                "depends on the data",
                 f"{found.package} divides the noisy sum by a number that depends on the data ({by}).",
             )
         case Denominator.CONSTANT:
-            return Verdict(
+            return Banner.of(
                 "constant",
-                "good",
-                "a constant",
                 f"Every division in {found.package} that was found to be of something noisy is by a number that is written"
                 f" down or that its caller fixes ({by}).",
                 f"Whether the caller takes it from the data is not known here. {run_it}",
@@ -308,10 +273,4 @@ def _read_verdict(found: CodeRecord) -> Verdict:
                 else "none was found"
             )
             seen = "not all of it could be read" if found.unreadable else seen
-            return Verdict(
-                "unknown",
-                "unknown",
-                "not decided",
-                f"What {found.package} divides by is not known: {seen} ({by}).",
-                run_it,
-            )
+            return Banner.of("unknown", f"What {found.package} divides by is not known: {seen} ({by}).", run_it)

@@ -1,4 +1,4 @@
-"""What each option wants: one table behind the help, the complaint about a bad value and the one about a missing value."""
+"""What the value of each option must be: one table behind the complaint about a bad value and the one about a missing value."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import final
 
 from noisymean.errors import InvalidInput, NoisymeanError
-from noisymean.mechanisms import LARGEST_DATASET, LARGEST_DIMENSION
+from noisymean.mechanisms import KINDS, LARGEST_DATASET, LARGEST_DIMENSION, Adjacency
 
 MOST_POINTS = 10**6
 _WRITTEN = "write it as 60000, 60_000 or 6e4"
@@ -15,7 +15,7 @@ _WRITTEN = "write it as 60000, 60_000 or 6e4"
 @final
 @dataclass(frozen=True)
 class Wanted:
-    """What a value must be, an example, and how it may be written."""
+    """What the value of an option must be, an example of one, and how it may be written if that is not obvious."""
 
     allowed: str
     example: str
@@ -26,7 +26,7 @@ class Wanted:
         return self.written or f"e.g. {typed} {self.example}"
 
 
-# By Python name; what --mechanism wants follows from its registry, in mechanism.py.
+# By Python name.
 WANTED = {
     "dataset_size": Wanted(f"a whole number from 0 to {LARGEST_DATASET:.0e}", "59999", _WRITTEN),
     "dimension": Wanted(f"a whole number from 1 to {LARGEST_DIMENSION:.0e}", "26010", _WRITTEN),
@@ -47,7 +47,7 @@ WANTED = {
     "target_epsilon": Wanted("a number > 0", "2.0"),
     "max_epsilon": Wanted("a finite number >= 0", "3.0"),
     "pair": Wanted("smaller or larger", "larger"),
-    "adjacency": Wanted("one of add-remove, zero-out, replace-one", "add-remove"),
+    "adjacency": Wanted(f"one of {', '.join(kind.value for kind in Adjacency)}", "add-remove"),
     "trials": Wanted("a whole number from 2 to 1e+09", "10000", _WRITTEN),
     "confidence": Wanted("a number from 0.6 to 1, below 1", "0.95"),
     "seed": Wanted("a whole number >= 0", "1"),
@@ -65,7 +65,7 @@ WANTED = {
     "max_grad_norm": Wanted("a number > 0", "0.1"),
     "claim_epsilon": Wanted("a number >= 0", "1.0"),
     "claim_delta": Wanted("a number from 0 to 1", "1e-5"),
-    "mechanism": Wanted("one of sgm, easgm, asgm, feasgm, opacus-loader", "easgm"),
+    "mechanism": Wanted(f"one of {', '.join(KINDS)}", "easgm"),
     "port": Wanted("a whole number from 0 to 65535", "8050"),
     "limit": Wanted("a number of seconds > 0 and <= 3600", "8"),
     "plot": Wanted("a file named *.png, *.svg or *.pdf", "curve.png"),

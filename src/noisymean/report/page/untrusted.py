@@ -7,12 +7,16 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, NoReturn, final
+from enum import Enum
+from typing import Any, NoReturn, TypeVar, final
 
 from noisymean.errors import InvalidInput, NoisymeanError
 from noisymean.schema import SCHEMA
+
+Choice = TypeVar("Choice", bound=Enum)
+Found = TypeVar("Found")
 
 MOST_BYTES = 64 * 2**20
 _LONGEST_TEXT = 20_000
@@ -26,8 +30,8 @@ class BadRecord(NoisymeanError):
 
 @final
 @dataclass(frozen=True)
-class Node:
-    """A value and the way to it."""
+class Untrusted:
+    """A value of a JSON file, the file, and the path to the value in it: `settings.noise_multiplier`, `notes[0]`."""
 
     value: Any
     file: str
@@ -40,17 +44,17 @@ class Node:
     def __contains__(self, key: str) -> bool:
         return isinstance(self.value, dict) and key in self.value
 
-    def __getitem__(self, key: str) -> Node:
+    def __getitem__(self, key: str) -> Untrusted:
         """The value under a key that must be there."""
         self.mapping()
         if key not in self.value:
             raise BadRecord(f"{self.file}: {self._under(key)}: missing; the file must be one {_WRITTEN_BY}")
-        return Node(self.value[key], self.file, self._under(key))
+        return Untrusted(self.value[key], self.file, self._under(key))
 
-    def get(self, key: str, default: Any = None) -> Node:
+    def get(self, key: str, default: Any = None) -> Untrusted:
         """The value under a key that may be missing."""
         self.mapping()
-        return Node(self.value.get(key, default), self.file, self._under(key))
+        return Untrusted(self.value.get(key, default), self.file, self._under(key))
 
     def _under(self, key: str) -> str:
         return f"{self.path}.{key}" if self.path else key
@@ -60,17 +64,17 @@ class Node:
         """null, or not there."""
         return self.value is None
 
-    def mapping(self) -> dict[str, Node]:
+    def mapping(self) -> dict[str, Untrusted]:
         """An object."""
         if not isinstance(self.value, dict) or len(self.value) > _MOST_ITEMS:
             self.refuse("an object")
-        return {key: Node(value, self.file, self._under(text_of(key))) for key, value in self.value.items()}
+        return {key: Untrusted(value, self.file, self._under(text_of(key))) for key, value in self.value.items()}
 
-    def items(self) -> Iterator[Node]:
+    def items(self) -> Iterator[Untrusted]:
         """A list."""
         if not isinstance(self.value, list) or len(self.value) > _MOST_ITEMS:
             self.refuse(f"a list of at most {_MOST_ITEMS} items")
-        return (Node(one, self.file, f"{self.path}[{index}]") for index, one in enumerate(self.value))
+        return (Untrusted(one, self.file, f"{self.path}[{index}]") for index, one in enumerate(self.value))
 
     def text(self) -> str:
         """A text of sensible length."""
@@ -87,6 +91,20 @@ class Node:
         if not isinstance(self.value, str) or self.value not in words:
             self.refuse(f"one of {', '.join(words)}")
         return self.value
+
+    def member(self, kind: type[Choice]) -> Choice:
+        """One of the values of an enumeration."""
+        return kind(self.one_of(*(one.value for one in kind)))
+
+    def maybe(self, read: Callable[[Untrusted], Found]) -> Found | None:
+        """What `read` makes of it; None where it is null or not there."""
+        return None if self.missing else read(self)
+
+    def plain(self) -> str | float | bool:
+        """A text, a number or a flag: no list and no object."""
+        if isinstance(self.value, str):
+            return self.text()
+        return self.value if isinstance(self.value, bool) else self.number()
 
     def flag(self) -> bool:
         """true or false."""
@@ -132,7 +150,7 @@ def text_of(text: str) -> str:
     )
 
 
-def parsed(content: bytes, file: str) -> Node:
+def parsed(content: bytes, file: str) -> Untrusted:
     """The JSON object in a file."""
     if len(content) > MOST_BYTES:
         raise BadRecord(f"{file}: must be at most {MOST_BYTES // 2**20} MB; give a file {_WRITTEN_BY}")
@@ -147,17 +165,17 @@ def parsed(content: bytes, file: str) -> Node:
         raise BadRecord(f"{file}: must be JSON ({why}); give a file {_WRITTEN_BY}") from None
     if not isinstance(value, dict):
         raise BadRecord(f"{file}: must hold one JSON object; give a file {_WRITTEN_BY}")
-    version = Node(value.get("schema", SCHEMA), file, "schema")
+    version = Untrusted(value.get("schema", SCHEMA), file, "schema")
     if version.value != SCHEMA or isinstance(version.value, bool):
         version.refuse(f"{SCHEMA}", "another version of noisymean has written it: run its command again with this one")
-    return Node(value, file)
+    return Untrusted(value, file)
 
 
 def _no_number(name: str) -> NoReturn:
     raise ValueError(f"{name} is no JSON number")
 
 
-def unrecognised(node: Node) -> BadRecord:
+def unrecognised(found: Untrusted) -> BadRecord:
     """The complaint about an object that is none of the records that we know."""
-    keys = ", ".join(sorted(text_of(str(key))[:40] for key in node.value)[:6]) or "none"
-    return BadRecord(f"{node.file}: must be {_WRITTEN_BY}; its keys are {keys}")
+    keys = ", ".join(sorted(text_of(str(key))[:40] for key in found.value)[:6]) or "none"
+    return BadRecord(f"{found.file}: must be {_WRITTEN_BY}; its keys are {keys}")

@@ -1,0 +1,86 @@
+"""An account in words: the same for a terminal, the page of a report and the page with sliders.
+
+Somebody typed every statement about the run and nobody has looked at a program. Every number is for batches drawn by Poisson
+sampling and for one kind of neighbours: a sentence that says *holds* says so too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from noisymean.accounts import Account
+from noisymean.grounds import About, Ground, Known
+from noisymean.mechanisms import Adjacency
+from noisymean.outward import Rounding, at_least, at_most
+from noisymean.words import BEYOND_DOUBLES, MEANINGS, NO_UPPER_BOUND, NONE_KNOWN
+
+# The side to which each of the three numbers is rounded, in the order in which they are shown.
+ROUNDED: dict[str, Rounding] = {"claimed": at_most, "leakage": at_least, "guarantee": at_most}
+
+
+def number(answer: Account, which: str, spec: str = ".6g", written: Callable[[str], str] = str) -> str:
+    """One of the three numbers, rounded to its own side; only a guarantee can be unknown, the others are too large to be held."""
+    value = answer.value(getattr(answer, which))
+    if value is None:
+        return NONE_KNOWN if which == "guarantee" else BEYOND_DOUBLES
+    return written(ROUNDED[which](value, spec))
+
+
+def meanings(answer: Account) -> dict[str, str]:
+    """What each of the three numbers is, in a line."""
+    return {**MEANINGS, "guarantee": _guaranteed(answer)}
+
+
+def _guaranteed(answer: Account) -> str:
+    if answer.value(answer.guarantee) is None:
+        return NO_UPPER_BOUND
+    if not answer.mechanism.size_matters and answer.adjacency is Adjacency.ADD_REMOVE:
+        return f"{MEANINGS['guarantee']}, for any pair of neighbours"
+    return f"{MEANINGS['guarantee']}, for any record {answer.change}"
+
+
+def why_no_guarantee(answer: Account) -> str | None:
+    """The reasons that the accountant gives; None where it gives none."""
+    return "; ".join(map(str, answer.unproved)) or None
+
+
+def spoken(answer: Account) -> str:
+    """The verdict in a word; *holds* with what it rests on."""
+    return f"holds, {answer.condition}" if answer.verdict == "holds" else answer.verdict
+
+
+def lost_and_claimed(answer: Account) -> str:
+    """Why a claim is violated."""
+    symbol = "epsilon" if answer.asked_delta else "delta"
+    return f"at least {symbol} = {number(answer, 'leakage')} is lost where {number(answer, 'claimed')} is claimed"
+
+
+def at_another_size(size: str, leaked: str, claimed: str, other: Account) -> str:
+    """A result is for one number of records: what another gives; the numbers as they are shown elsewhere."""
+    return f"at N = {size} instead, the leakage is {leaked} (claimed {claimed}): {spoken(other)}"
+
+
+def grounds(answer: Account, source: str = "") -> tuple[Ground, ...]:
+    """Each statement, and the option that makes it; `source`: the file that repeats the options."""
+    mechanism, size = answer.mechanism, answer.mechanism.dataset_size
+    named = f"--mechanism {mechanism.name}"
+    rows = (
+        (About.SAMPLER, "Poisson", f"{named}, which is for no other"),
+        (About.RATE, mechanism.rate_in_words(), mechanism.rate_option),
+        (About.DENOMINATOR, mechanism.denominator_in_words(), named),
+        (About.NOISE, *mechanism.noise_in_words()),
+        (About.ADJACENCY, f"one record {answer.change}", "--adjacency and --pair, or their defaults"),
+        (About.RECORDS, "any number", f"{named} does not depend on it")
+        if size is None
+        else (About.RECORDS, f"{size:,}", "--dataset-size"),
+        (About.STEPS, f"{answer.steps:,}", "--steps or --epochs"),
+    )
+    return tuple(
+        Ground(about, value, Known.TOLD, how if not source else f"{source}: {how}") for about, value, how in rows
+    )
+
+
+def all_typed(found: tuple[Ground, ...]) -> str:
+    """What a verdict rests on, in one line."""
+    listed = "; ".join(f"{one.about} {one.value}" for one in found)
+    return f"it rests on what was typed, none of it seen: {listed}"
