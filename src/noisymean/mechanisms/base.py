@@ -213,19 +213,15 @@ class Mechanism(ABC):
             "sample_rate_exact": str(self.rate),
             "noise_multiplier": self.noise_multiplier,
         }
-        return common | {name: value for name, value in self._given().items() if name not in common}
+        own = {name: value for name, value in self.to_plain().items() if name not in (*common, "name")}
+        return common | {name: value for name, value in own.items() if value is not False}
 
     @final
     def to_plain(self) -> dict[str, Any]:
         """All that makes the value, as JSON; `from_plain` is its inverse."""
-        return {"name": self.name, **self._given()}
-
-    @final
-    def _given(self) -> dict[str, Any]:
-        """The settings that this value was made with, without those that were left out."""
         given = {one.name: getattr(self, one.name) for one in fields(self)}  # type: ignore[arg-type]
         plain = {name: str(value) if isinstance(value, Fraction) else value for name, value in given.items()}
-        return {name: value for name, value in plain.items() if value is not None and value is not False}
+        return {"name": self.name, **{name: value for name, value in plain.items() if value is not None}}
 
     @final
     @classmethod
