@@ -60,6 +60,8 @@ class Direct:
     """A law that dominates every pair of neighbours: T(M(D), M(D')) >= its curve."""
 
     law: Law
+    # the theorem is the paper's own
+    of_paper: bool = False
 
     def lower(self, alpha: ArrayLike) -> Array:
         """A number that is never above T(M(D), M(D')) at alpha, for one round."""
@@ -139,7 +141,12 @@ def guarantee(mechanism: Mechanism) -> TradeOff:
 
 def guarantee_tight(mechanism: Mechanism) -> LowerBound:
     """A sound bound that is nowhere below `guarantee`: the best of all proofs we have."""
-    return BestOf((Direct(guarantee(mechanism)), *proofs(mechanism)))
+    return BestOf((guarantee(mechanism), *other_proofs(mechanism)))
+
+
+def other_proofs(mechanism: Mechanism) -> tuple[Proof, ...]:
+    """Those beside the paper's, for one round."""
+    return tuple(one for one in proofs(mechanism) if isinstance(one, Chain) or not one.of_paper)
 
 
 # --- a denominator that is a function of N -----------------------------------------------------------------------------
@@ -148,8 +155,8 @@ def guarantee_tight(mechanism: Mechanism) -> LowerBound:
 def _of_dataset(mechanism: DatasetDenominator) -> tuple[Proof, ...]:
     big_k, sum_only = mechanism.neighbours.big_k(), noisy_sum(mechanism)
     if big_k is None:
-        return (Direct(sum_only),)
-    everything = Direct(BySize(mechanism, partial(_shifted_and_joined, mechanism, big_k)))
+        return (Direct(sum_only, of_paper=True),)
+    everything = Direct(BySize(mechanism, partial(_shifted_and_joined, mechanism, big_k)), of_paper=True)
     if mechanism.q == 1.0:
         # one batch, one component each round: closed form, and exact
         return (everything,)
