@@ -18,7 +18,8 @@ from noisymean.audit import audit, distinguisher
 from noisymean.audit.distinguishers import LikelihoodRatio, NormalityTest, PaperVote
 from noisymean.audit.trials import generator, plan, run_block
 from noisymean.targets.protocol import Neighbour
-from noisymean.targets.synthetic import Gradients, Synthetic
+from noisymean.targets.records import Gradients
+from noisymean.targets.synthetic import Synthetic
 
 LARGE, TRIALS = 1_485_217, 10_000
 

@@ -26,7 +26,7 @@ from scipy.special import chndtr
 from scipy.stats import binom
 
 import noisymean as nm
-from noisymean.laws import on_a_line
+from noisymean.laws import across
 
 RESULTS = Path(__file__).with_name("results")
 GOLDEN = Path(__file__).parents[1] / "tests" / "golden" / "curves.json"
@@ -51,7 +51,7 @@ def seconds(work: Callable[[], object], repetitions: int = REPETITIONS) -> float
     """The best of several runs, tables of earlier runs thrown away."""
     best = float("inf")
     for _ in range(repetitions):
-        on_a_line.tabulated.cache_clear()
+        across.tabulated.cache_clear()
         start = time.perf_counter()
         work()
         best = min(best, time.perf_counter() - start)

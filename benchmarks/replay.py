@@ -43,7 +43,8 @@ def measured(version: str) -> list[str]:
     from noisymean.targets.protocol import Neighbour
 
     target = opacus_method("dp-feta", "mnist", release=version, sample_rate=RATE, data_dir=str(FIXTURES), device="cpu")
-    request = {"setup": target._setup().to_json(), "arrays": target._arrays(), "threads": 1}
+    arrays = target.records.arrays(target.dataset_size + 1)
+    request = {"setup": target.setup().to_json(), "arrays": arrays, "threads": 1}
     server = Server(request, _Lent())  # type: ignore[arg-type]
     driver = server._driver(Neighbour.LARGER.value)
     rows = server._gradients

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from noisymean.probe.finding import Finding, Severity
-from noisymean.probe.prober import probe_subject
-from noisymean.probe.subjects.releases import OpacusRelease
+from noisymean.probe.prober import probe_runnable
+from noisymean.targets.opacus import OpacusRelease
 from noisymean.targets.opacus_releases import client, install
 from noisymean.targets.opacus_releases.releases import VERSIONS, Release
 
@@ -39,7 +39,7 @@ def _probed(subject: OpacusRelease) -> Finding:
     """Once for all processes of a test run: the first one probes, the others wait for its result."""
     run = os.environ.get("PYTEST_XDIST_TESTRUNUID")
     if run is None:
-        return probe_subject(subject, seed=1)
+        return probe_runnable(subject, seed=1)
     folder = Path(tempfile.gettempdir()) / f"noisymean-probing-{run}"
     folder.mkdir(exist_ok=True)
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
@@ -47,9 +47,9 @@ def _probed(subject: OpacusRelease) -> Finding:
         fcntl.flock(file, fcntl.LOCK_EX)
         file.seek(0)
         if not (kept := file.read()):
-            kept = json.dumps(probe_subject(subject, seed=1).to_json())
+            kept = json.dumps(probe_runnable(subject, seed=1).to_plain())
             file.write(kept)
-    return Finding.from_json(json.loads(kept))
+    return Finding.from_plain(json.loads(kept))
 
 
 def found(version: str, **options: object) -> Finding:

@@ -6,10 +6,9 @@ import math
 
 import numpy as np
 
-from noisymean.compose.engine import Loss, Rounds
+from noisymean.compose.engine import Rounds
 from noisymean.laws.closed import Gaussian
 from noisymean.laws.subsampled import Subsampled
-from noisymean.many_rounds import sgm_cumulants
 from noisymean.tradeoff import Side
 
 RUNS = 400
@@ -26,8 +25,7 @@ def widths(seed: int, least_sigma: float, largest_sigma: float, least_delta: flo
             int(np.exp(draw.uniform(0.0, np.log(1e6)))),
             float(10.0 ** draw.uniform(np.log10(least_delta), -1.5)),
         )
-        curve = Subsampled(Gaussian(1.0 / sigma), rate)
-        forward = Rounds(((steps, Loss(lambda curve=curve: curve, sgm_cumulants(rate, sigma))),))
+        forward = Rounds(((steps, Subsampled(Gaussian(1.0 / sigma), rate)),))
         for direction in (forward, forward.inverse()):
             low, high = (direction.epsilon(delta, side) for side in (Side.BELOW, Side.ABOVE))
             found.append((high - low) / max(high, 0.01) if math.isfinite(high) else math.inf)

@@ -13,8 +13,9 @@ import numpy as np
 
 import noisymean as nm
 from noisymean.laws import on_a_line
+from noisymean.laws.across import TabulatedPair
 from noisymean.laws.gaussian import gaussian_pair
-from noisymean.laws.on_a_line import TabulatedPair, explicit_pairs
+from noisymean.leakage import explicit_pairs
 from noisymean.numerics.inversion import solve_decreasing
 from noisymean.tradeoff import TradeOff
 

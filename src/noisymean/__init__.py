@@ -2,20 +2,31 @@
 
 from noisymean.accountant import account
 from noisymean.accounts import Account, Pair
+from noisymean.audit import Audit, audit
 from noisymean.calibrate import Calibration, calibrate
+from noisymean.ceilings import ceiling, ceiling_clt
 from noisymean.curves import Curves
 from noisymean.errors import InvalidInput, MissingDependency, NoisymeanError, Undefined
-from noisymean.mechanisms import ASGM, EASGM, FEASGM, SGM, Adjacency, OpacusLoader
-from noisymean.one_round import (
-    ceiling,
-    ceiling_clt,
-    claimed,
-    curve,
-    guarantee,
-    guarantee_tight,
-    leakage,
-    per_pair,
+from noisymean.leakage import leakage
+from noisymean.mechanisms import (
+    ASGM,
+    EASGM,
+    FEASGM,
+    SGM,
+    Adjacency,
+    BatchDenominator,
+    DatasetDenominator,
+    Mechanism,
+    OpacusLoader,
+    PublicRate,
+    Segment,
+    register,
 )
+from noisymean.noisy_sum import claimed
+from noisymean.one_round import curve
+from noisymean.per_pair import per_pair
+from noisymean.probe import Finding, probe
+from noisymean.proofs import guarantee, guarantee_tight
 
 __version__ = "0.1.0"
 
@@ -26,16 +37,24 @@ __all__ = [
     "SGM",
     "Account",
     "Adjacency",
+    "Audit",
+    "BatchDenominator",
     "Calibration",
     "Curves",
+    "DatasetDenominator",
+    "Finding",
     "InvalidInput",
+    "Mechanism",
     "MissingDependency",
     "NoisymeanError",
     "OpacusLoader",
     "Pair",
+    "PublicRate",
+    "Segment",
     "Undefined",
     "__version__",
     "account",
+    "audit",
     "calibrate",
     "ceiling",
     "ceiling_clt",
@@ -45,4 +64,6 @@ __all__ = [
     "guarantee_tight",
     "leakage",
     "per_pair",
+    "probe",
+    "register",
 ]

@@ -1,7 +1,7 @@
-r"""T rounds: what is claimed, what certainly leaks, what is guaranteed, side by side.
+r"""A run accounted for: what is claimed, what certainly leaks, what is guaranteed, side by side.
 
-    claimed    T-round SGM: the number that accountants report
-    leakage    T rounds on an explicit pair of datasets: a lower bound on every true guarantee
+    claimed    the noisy sum at the rate that is told: the number that accountants report
+    leakage    the run on an explicit pair of datasets: a lower bound on every true guarantee
     guarantee  a sound upper bound, the best of the proofs of docs/accountant.md
 
 Every epsilon is the larger of the two directions (D from D', D' from D); leakage is rounded down, guarantee up.
@@ -10,42 +10,49 @@ Every epsilon is the larger of the two directions (D from D', D' from D); leakag
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import final
 
 from noisymean.accounts import Account, Bound, Neighbour, Pair
 from noisymean.compose.engine import Chain, DeltaCurve, Rounds, least_epsilon
 from noisymean.errors import InvalidInput, Undefined, Unproved, check_number
-from noisymean.many_rounds import claimed_rounds, guarantee_rounds, leakage_rounds, noisy_sum_rounds, replaced_rounds
-from noisymean.mechanisms import (
-    Adjacency,
-    Mechanism,
-    ToldRate,
-    with_public_size,
-)
+from noisymean.mechanisms import Adjacency, Mechanism, with_public_size
 from noisymean.pairs import ALL_ZERO, ZEROED_OUT, Datasets
+from noisymean.runs import Run
 from noisymean.tradeoff import Side
 from noisymean.verdict import Claim, check_order, decide
 from noisymean.words import BeyondDoubles, Note, OnlyAdded, Reason, ReplacedIsBoth, Said, SizeIsPublic
 
-MOST_STEPS = 10**9
 SMALLEST_DELTA = 1e-200
 
 
 @final
 @dataclass(frozen=True)
-class _Question:
-    """delta -> epsilon or epsilon -> delta."""
+class Question:
+    """Epsilon at a delta, or delta at an epsilon: exactly one of the two is given."""
 
-    delta: float | None
-    epsilon: float | None
+    delta: float | None = None
+    epsilon: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.delta is None and self.epsilon is None:
+            raise InvalidInput("delta", None, "given, or epsilon in its place", "e.g. delta=1e-5")
+        if self.delta is not None and self.epsilon is not None:
+            raise InvalidInput("epsilon", self.epsilon, "left out where delta is given", "give one of the two")
+        if self.delta is not None:
+            remedy = "delta = 0 has no finite epsilon"
+            check_number("delta", self.delta, least=SMALLEST_DELTA, most=1.0, remedy=remedy)
+            object.__setattr__(self, "delta", float(self.delta))
+        if self.epsilon is not None:
+            check_number("epsilon", self.epsilon, least=0.0, most=1e6)
+            object.__setattr__(self, "epsilon", float(self.epsilon))
 
     def ask(self, curve: DeltaCurve, side: Side) -> float:
         """The answer for one direction."""
         if self.delta is not None:
             return curve.epsilon(self.delta, side)
-        assert self.epsilon is not None
-        return math.exp(min(curve.log_delta(self.epsilon, side), 0.0))
+        return math.exp(min(curve.log_delta(self.epsilon or 0.0, side), 0.0))
 
     def worst(self, curve: DeltaCurve, side: Side, already: float = -math.inf) -> float:
         """The larger of the two directions and of what is known `already`; no more work than it takes to see which that is."""
@@ -78,58 +85,99 @@ class _Question:
         return Bound(epsilon=self.epsilon, delta=value, pair=pair)
 
 
+def claimed_interval(run: Run, question: Question) -> tuple[float, float]:
+    """What an accountant of the noisy sum reports, rounded down and up."""
+    return question.interval(run.merged().claimed())
+
+
+def leaked(run: Run, question: Question) -> tuple[float, Datasets]:
+    """The most that one of the explicit pairs gives away, and which."""
+    most: float = -math.inf
+    on: Datasets = ALL_ZERO
+    for datasets, rounds in run.merged().leakages():
+        found = question.worst(rounds, Side.BELOW, most)
+        if found > most:
+            most, on = found, datasets
+    return most, on
+
+
+def guaranteed(run: Run, question: Question) -> float:
+    """The best proof in the worse direction; inf where it exceeds double precision, Undefined where there is none."""
+    forward = guaranteed_one_way(run, question, reverse=False)
+    return max(forward, guaranteed_one_way(run, question, reverse=True, enough=forward))
+
+
+def guaranteed_one_way(run: Run, question: Question, *, reverse: bool, enough: float = -math.inf) -> float:
+    """The least that is proved for one direction, D' told from D or D from D' (`reverse`), or `enough` where that is a bound."""
+    proofs = run.guarantees()
+    proofs = tuple(proof.inverse() for proof in proofs) if reverse else proofs
+    if any(question.no_more(proof, enough) for proof in proofs):
+        return enough
+    if question.delta is not None:
+        return least_epsilon(proofs, math.log(question.delta))
+    return min(question.ask(proof, Side.ABOVE) for proof in proofs)
+
+
 def account(
-    mechanism: Mechanism,
+    run: Mechanism | Iterable[tuple[Mechanism, int]],
     *,
-    steps: int,
+    steps: int | None = None,
     delta: float | None = None,
     epsilon: float | None = None,
     adjacency: Adjacency = Adjacency.ADD_REMOVE,
     pair: Pair | str | None = None,
 ) -> Account:
-    """Claimed, leaked and guaranteed epsilon of `steps` rounds at `delta` (or the three deltas at `epsilon`).
+    """Claimed, leaked and guaranteed epsilon at `delta` (or the three deltas at `epsilon`) of a run.
 
-    `mechanism.dataset_size` is the number of records of the user's dataset. One may be added or one removed: the answer is the
-    worse of the two, unless `pair` ("smaller" or "larger") asks for one of them.
+    That is `steps` rounds of a mechanism, or a schedule, a list of (mechanism, steps). `dataset_size` is the number of records of
+    the user's dataset. One may be added or one removed: the answer is the worse of the two, unless `pair` ("smaller" or "larger")
+    asks for one of them.
 
     >>> import noisymean as nm
     >>> run = nm.FEASGM(dataset_size=140_199, dimension=26_010, sample_rate=0.005, noise_multiplier=10)
     >>> nm.account(run, steps=200, delta=1e-5).verdict
     'violated'
+
+    A noise schedule:
+
+    >>> quiet, loud = (nm.SGM(sample_rate=0.01, noise_multiplier=sigma) for sigma in (1.5, 1.0))
+    >>> nm.account([(quiet, 500), (loud, 500)], delta=1e-5).verdict
+    'holds'
     """
-    question = _question(delta, epsilon)
-    steps = _checked_steps(steps)
+    question = Question(delta, epsilon)
+    asked = Run.of(run, steps)
     # the claim is made on the user's dataset at the rate that the accountant is told, whatever is compared with it
-    claimed = question.interval(claimed_rounds(mechanism, steps))
-    pairs, unjudged = _pairs(mechanism, adjacency, pair)
-    found = [
-        _on_pair(with_public_size(one, adjacency), steps, question, mechanism.told_rate(), claimed, adjacency)
-        for one in pairs.values()
-    ]
+    claimed = claimed_interval(asked, question)
+    pairs, unjudged = _pairs(asked, adjacency, pair)
+    found = {which: _on_pair(one, asked, question, claimed, adjacency) for which, one in pairs.items()}
     worst = max(
-        range(len(found)), key=lambda i: (found[i].leaked, math.inf if found[i].sound is None else found[i].sound)
+        found, key=lambda which: (found[which].leaked, math.inf if found[which].sound is None else found[which].sound)
     )
-    leaked, sound = found[worst].leaked, _worst_of([one.sound for one in found])
-    for which, one in zip(pairs.values(), found, strict=True):
+    sound = _worst_of([one.sound for one in found.values()])
+    for which, one in found.items():
         # on each pair by itself: the worse of two may hide it
-        check_order(one.leaked, one.sound, f"{steps} rounds of {which}, delta={delta}, epsilon={epsilon}")
-    claim = Claim(*claimed, all(one.is_the_claim for one in found))
+        check_order(one.leaked, one.sound, f"{pairs[which].segments}, delta={delta}, epsilon={epsilon}")
+    claim = Claim(*claimed, all(one.is_the_claim for one in found.values()))
     return Account(
-        mechanism=mechanism,
-        steps=steps,
+        segments=asked.segments,
         claimed=question.bound(claimed[1]),
-        leakage=question.bound(leaked, found[worst].pair),
+        leakage=question.bound(found[worst].leaked, found[worst].pair),
         guarantee=question.bound(sound),
         claimed_lower=question.bound(claimed[0]),
-        verdict=decide(claim, leaked, sound),
-        remarks=(*_notes(mechanism, adjacency), *unjudged),
-        pair=list(pairs)[worst],
+        verdict=decide(claim, found[worst].leaked, sound),
+        remarks=(*_notes(asked, adjacency), *unjudged),
+        pair=worst,
         neighbours=tuple(
-            Neighbour(which, one.dataset_size, question.bound(f.leaked, f.pair), question.bound(f.sound))
-            for (which, one), f in zip(pairs.items(), found, strict=True)
+            Neighbour(
+                which,
+                pairs[which].dataset_size,
+                question.bound(one.leaked, one.pair),
+                question.bound(one.sound),
+            )
+            for which, one in found.items()
         ),
         asked_delta=delta is not None,
-        unproved=tuple(dict.fromkeys(one.unproved for one in found if one.unproved)),
+        unproved=tuple(dict.fromkeys(one.unproved for one in found.values() if one.unproved)),
         adjacency=adjacency,
     )
 
@@ -140,18 +188,17 @@ def _worst_of(bounds: list[float | None]) -> float | None:
     return max(known) if len(known) == len(bounds) else None
 
 
-def _pairs(
-    mechanism: Mechanism, adjacency: Adjacency, asked: Pair | str | None
-) -> tuple[dict[Pair, Mechanism], tuple[Note, ...]]:
-    """The mechanism on each pair of neighbours, by the size of the smaller dataset, and what must be said of one left out."""
+def _pairs(run: Run, adjacency: Adjacency, asked: Pair | str | None) -> tuple[dict[Pair, Run], tuple[Note, ...]]:
+    """The run on each pair of neighbours, by the size of the smaller dataset, and what must be said of one left out."""
     try:
         wanted = None if asked is None else Pair(asked)
     except ValueError:
         raise InvalidInput("pair", asked, "smaller or larger", "leave it out for the worse of the two") from None
-    if not mechanism.size_matters or adjacency is not Adjacency.ADD_REMOVE:
+    size = run.dataset_size
+    if not run.size_matters or adjacency is not Adjacency.ADD_REMOVE:
         # the noisy sum does not know N, and neighbours of one size have no other
-        return {wanted or Pair.LARGER: mechanism}, ()
-    both, size = pairs_of(mechanism), mechanism.dataset_size
+        return {wanted or Pair.LARGER: run}, ()
+    both = pairs_of(run)
     if Pair.SMALLER not in both:
         if wanted is Pair.SMALLER:
             raise Undefined("pair", "smaller", f"larger at dataset_size={size}", "no record can be taken away")
@@ -159,13 +206,13 @@ def _pairs(
     return (both if wanted is None else {wanted: both[wanted]}), ()
 
 
-def pairs_of(mechanism: Mechanism) -> dict[Pair, Mechanism]:
-    """`mechanism` on a user's dataset, as one on each pair of neighbours: its dataset_size is that of the smaller of the two.
+def pairs_of(run: Run) -> dict[Pair, Run]:
+    """A run on a user's dataset, as one on each pair of neighbours: its dataset_size is that of the smaller of the two.
 
     The noisy sum does not know N. Where no record can be taken away there is one pair only.
     """
-    fewer = mechanism.fewer()
-    return {Pair.LARGER: mechanism} if fewer is None else {Pair.LARGER: mechanism, Pair.SMALLER: fewer}
+    fewer = run.fewer()
+    return {Pair.LARGER: run} if fewer is None else {Pair.LARGER: run, Pair.SMALLER: fewer}
 
 
 @final
@@ -180,95 +227,39 @@ class _Found:
     is_the_claim: bool = False
 
 
-def _on_pair(
-    mechanism: Mechanism,
-    steps: int,
-    question: _Question,
-    told: ToldRate,
-    claimed: tuple[float, float],
-    adjacency: Adjacency,
-) -> _Found:
+def _on_pair(run: Run, asked: Run, question: Question, claimed: tuple[float, float], adjacency: Adjacency) -> _Found:
+    run = run.mapped(with_public_size(one, adjacency) for one in run.mechanisms).merged()
     if adjacency is Adjacency.REPLACE_ONE:
         # one record removed, another added: two links of the noisy sum
-        exchanged, rounds = replaced_rounds(mechanism, steps)
-        link = claimed_rounds(mechanism, steps)
+        replaced, rounds = run.replaced()
+        link = run.truth()
         sound = question.worst(Chain(link.inverse(), link), Side.ABOVE)
-        return _Found(question.worst(rounds, Side.BELOW), exchanged.datasets, *_finite(sound))
-    if mechanism.is_sum:
+        return _Found(question.worst(rounds, Side.BELOW), replaced, *_finite(sound))
+    if run.is_sum:
         # all-zero D against the same with one C*u attains the curve of the noisy sum: one number, three names
-        same = ToldRate(mechanism.rate_with) == told
-        low, high = claimed if same else question.interval(noisy_sum_rounds(mechanism, steps))
+        same = run.sums() == asked.told_sums()
+        low, high = claimed if same else question.interval(run.truth())
         pair: Datasets = ZEROED_OUT if adjacency is Adjacency.ZERO_OUT else ALL_ZERO
         return _Found(low, pair, *_finite(high), is_the_claim=same)
-    leaked, pair = _leakage(mechanism, steps, question)
+    most, pair = leaked(run, question)
     try:
-        sound = _guarantee(mechanism, steps, question, reverse=False)
-        sound = max(sound, _guarantee(mechanism, steps, question, reverse=True, enough=sound))
+        return _Found(most, pair, *_finite(guaranteed(run, question)))
     except Unproved as fault:
-        return _Found(leaked, pair, None, fault.reason)
+        return _Found(most, pair, None, fault.reason)
     except Undefined as fault:
-        return _Found(leaked, pair, None, Said(str(fault)))
-    return _Found(leaked, pair, *_finite(sound))
+        return _Found(most, pair, None, Said(str(fault)))
 
 
 def _finite(sound: float) -> tuple[float | None, Reason | None]:
     return (sound, None) if math.isfinite(sound) else (None, BeyondDoubles())
 
 
-def _question(delta: float | None, epsilon: float | None) -> _Question:
-    if delta is None and epsilon is None:
-        raise InvalidInput("delta", None, "given, or epsilon in its place", "e.g. delta=1e-5")
-    if delta is not None and epsilon is not None:
-        raise InvalidInput("epsilon", epsilon, "left out where delta is given", "give one of the two")
-    if delta is not None:
-        check_number("delta", delta, least=SMALLEST_DELTA, most=1.0, remedy="delta = 0 has no finite epsilon")
-        return _Question(float(delta), None)
-    assert epsilon is not None
-    check_number("epsilon", epsilon, least=0.0, most=1e6)
-    return _Question(None, float(epsilon))
-
-
-def _checked_steps(steps: int) -> int:
-    check_number("steps", steps, least=1, most=MOST_STEPS, remedy="give the number of noisy updates")
-    if int(steps) != steps:
-        raise InvalidInput("steps", steps, "a whole number")
-    return int(steps)
-
-
-def _leakage(mechanism: Mechanism, steps: int, question: _Question) -> tuple[float, Datasets]:
-    """The most that one of the explicit pairs gives away, and which."""
-    most: float = -math.inf
-    on: Datasets = ALL_ZERO
-    for pair, rounds in leakage_rounds(mechanism, steps):
-        leaked = question.worst(rounds, Side.BELOW, most)
-        if leaked > most:
-            most, on = leaked, pair.datasets
-    return most, on
-
-
-def guaranteed_epsilon(mechanism: Mechanism, *, steps: int, delta: float, reverse: bool) -> float:
-    """The least epsilon that is proved for one direction: D' told from D, or D from D' (`reverse`)."""
-    return _guarantee(mechanism, steps, _Question(delta, None), reverse=reverse)
-
-
-def _guarantee(
-    mechanism: Mechanism, steps: int, question: _Question, *, reverse: bool, enough: float = -math.inf
-) -> float:
-    """The least that is proved for one direction, or `enough` where that is seen to be a bound."""
-    proofs = guarantee_rounds(mechanism, steps)
-    proofs = [proof.inverse() for proof in proofs] if reverse else proofs
-    if any(question.no_more(proof, enough) for proof in proofs):
-        return enough
-    if question.delta is not None:
-        return least_epsilon(proofs, math.log(question.delta))
-    return min(question.ask(proof, Side.ABOVE) for proof in proofs)
-
-
-def _notes(mechanism: Mechanism, adjacency: Adjacency) -> tuple[Note, ...]:
+def _notes(run: Run, adjacency: Adjacency) -> tuple[Note, ...]:
+    told = dict.fromkeys(note for one in run.mechanisms for note in one.notes())
     match adjacency:
         case Adjacency.ADD_REMOVE:
-            return mechanism.notes()
+            return tuple(told)
         case Adjacency.ZERO_OUT:
-            return (SizeIsPublic(), *mechanism.notes())
+            return (SizeIsPublic(), *told)
         case Adjacency.REPLACE_ONE:
-            return (ReplacedIsBoth(), *mechanism.notes())
+            return (ReplacedIsBoth(), *told)

@@ -14,7 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, final
 
 from noisymean.errors import Undefined
-from noisymean.mechanisms import SGM, Adjacency, Mechanism, with_public_size
+from noisymean.mechanisms import Adjacency, Mechanism, Segment, with_public_size
 from noisymean.outward import at_least, at_most
 from noisymean.pairs import Datasets
 from noisymean.results import Lines, Result, finite
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _THREE = ("claimed", "leakage", "guarantee")
+# In place of a mechanism's name, for several.
+SCHEDULE = "schedule"
 
 
 @final
@@ -69,8 +71,7 @@ class Account(Result):
     `neighbours` has both (or the only one that there is, or that was asked for).
     """
 
-    mechanism: Mechanism
-    steps: int
+    segments: tuple[Segment, ...]
     claimed: Bound
     leakage: Bound
     guarantee: Bound
@@ -85,10 +86,22 @@ class Account(Result):
     adjacency: Adjacency = Adjacency.ADD_REMOVE
 
     @property
+    def mechanism(self) -> Mechanism:
+        """The one that ran; Undefined for a schedule of several, which has `segments`."""
+        if len(self.segments) > 1:
+            raise Undefined("mechanism", f"{len(self.segments)} segments", "one for this", "account for each by itself")
+        return self.segments[0].mechanism
+
+    @property
+    def steps(self) -> int:
+        """Rounds in all."""
+        return sum(segment.steps for segment in self.segments)
+
+    @property
     def change(self) -> str:
         """What one record may do in this answer."""
         match self.adjacency:
-            case Adjacency.ADD_REMOVE if isinstance(self.mechanism, SGM):
+            case Adjacency.ADD_REMOVE if not any(one.mechanism.size_matters for one in self.segments):
                 # the noisy sum is the same pair either way
                 return "added or removed"
             case Adjacency.ADD_REMOVE:
@@ -107,7 +120,8 @@ class Account(Result):
     def heading(self) -> str:
         """What was asked, in a line."""
         asked = f"delta = {self.claimed.delta:g}" if self.asked_delta else f"epsilon = {self.claimed.epsilon:g}"
-        return f"{self.steps:,} rounds of {self.mechanism.in_a_line(greek=False)}, {asked}"
+        each = "; ".join(f"{steps:,} rounds of {one.in_a_line(greek=False)}" for one, steps in self.segments)
+        return f"{each}, {asked}"
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -123,7 +137,7 @@ class Account(Result):
         """Plain data, as `account --json` prints it."""
         asked = "delta" if self.asked_delta else "epsilon"
         return {
-            "mechanism": self.mechanism.name,
+            "mechanism": SCHEDULE if len(self.segments) > 1 else self.mechanism.name,
             "steps": self.steps,
             asked: getattr(self.claimed, asked),
             "claimed": {**self._plain(self.claimed), "lower": self.value(self.claimed_lower)},
@@ -141,7 +155,10 @@ class Account(Result):
             },
             "notes": list(self.notes),
             "unproved": list(map(str, self.unproved)),
-            "settings": self.mechanism.settings(),
+            "settings": None if len(self.segments) > 1 else self.mechanism.settings(),
+            "segments": [
+                {"mechanism": one.name, "steps": steps, "settings": one.settings()} for one, steps in self.segments
+            ],
             "adjacency": self.adjacency.value,
         }
 

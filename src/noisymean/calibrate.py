@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any, final
 
 from scipy.optimize import brentq
 
-from noisymean.accountant import account, guaranteed_epsilon
+from noisymean.accountant import Question, account, guaranteed_one_way
 from noisymean.accounts import Account
 from noisymean.errors import InvalidInput, Undefined, check_number
 from noisymean.mechanisms import Mechanism
 from noisymean.outward import at_least, at_most
 from noisymean.results import Lines, Result
+from noisymean.runs import Run
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -107,7 +108,7 @@ def calibrate(
     @cache
     def epsilon(log2_noise: float, *, size: int | None, reverse: bool) -> float:
         mechanism = build(2.0**log2_noise).resized(size)
-        return guaranteed_epsilon(mechanism, steps=steps, delta=delta, reverse=reverse)
+        return guaranteed_one_way(Run.of(mechanism, steps), Question(delta), reverse=reverse)
 
     # the pair and the direction that are worst at the first noise nearly always are at the last; if not, the check finds out
     ways = [

@@ -49,7 +49,7 @@ class CentralLimit:
         return value
 
 
-def central_limit(step: int, copies: int, *, rate: float = 1.0) -> CentralLimit:
+def central_limit(step: float, copies: int, *, rate: float = 1.0) -> CentralLimit:
     """kl, kappa_2, kappa_3, mu and gamma for `copies` of bar f at K = `step`; `rate` is the weight of the curve against Id."""
     inverse = 1.0 / step
     log_scale = -float(np.log1p(inverse))

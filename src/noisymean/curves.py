@@ -18,6 +18,7 @@ from noisymean.outward import Rounding, at_least, at_most
 from noisymean.pairs import Datasets
 from noisymean.results import Lines, Result, finite, listed
 from noisymean.verdict import Claim, Word, decide
+from noisymean.words import Reason
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -74,7 +75,7 @@ class Curves(Result):
     # the pair that leaks most, at each alpha
     pairs: tuple[Datasets, ...] = field(repr=False)
     clt: CentralLimit | None = field(repr=False)
-    unknown: str | None = None
+    unknown: Reason | None = None
 
     @property
     def pair(self) -> Datasets:

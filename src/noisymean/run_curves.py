@@ -18,11 +18,11 @@ from noisymean.accountant import account
 from noisymean.accounts import Account
 from noisymean.compose.contour import Composed
 from noisymean.compose.engine import Chain, DeltaCurve, Rounds
+from noisymean.cumulants import SlowDecay
 from noisymean.errors import Undefined
-from noisymean.laws.cumulants import SlowDecay
-from noisymean.many_rounds import claimed_rounds, guarantee_rounds, leakage_rounds, noisy_sum_rounds
 from noisymean.mechanisms import Mechanism
 from noisymean.numerics.logs import Array
+from noisymean.runs import Run
 from noisymean.tradeoff import Side, TradeOff
 
 _POINTS = 257
@@ -88,18 +88,17 @@ def run_curves(
     progress: Callable[[RunCurves], None] = lambda _: None,
 ) -> RunCurves:
     """The curves after `steps` rounds, from `points` tests; `progress` is told before the guarantee, which takes longest."""
-    claim = _traced(claimed_rounds(mechanism, steps), alpha, points, chord=True)
+    run = Run.of(mechanism, steps)
+    claim = _traced(run.claimed(), alpha, points, chord=True)
     if mechanism.is_sum:
         # the tests that make the truth are its supporting lines as well
-        truth = noisy_sum_rounds(mechanism, steps)
+        truth = run.truth()
         leaked, sound = (_traced(truth, alpha, points, chord=chord) for chord in (True, False))
         return RunCurves(alpha, claim, leaked, sound)
-    leaked = np.min(
-        [_traced(rounds, alpha, points, chord=True) for _, rounds in leakage_rounds(mechanism, steps)], axis=0
-    )
+    leaked = np.min([_traced(rounds, alpha, points, chord=True) for _, rounds in run.leakages()], axis=0)
     progress(RunCurves(alpha, claim, leaked, None))
     try:
-        proofs = [_bound(proof, alpha, points) for proof in guarantee_rounds(mechanism, steps)]
+        proofs = [_bound(proof, alpha, points) for proof in run.guarantees()]
     except Undefined:
         proofs = []
     known = [curve for curve in proofs if curve is not None]
@@ -111,7 +110,7 @@ def _bound(proof: DeltaCurve, alpha: Array, points: int) -> Array | None:
         return _traced(proof, alpha, points, chord=False)
     if isinstance(proof, Chain) and isinstance(proof.first, Rounds) and isinstance(proof.second, Rounds):
         first = _traced(proof.first, alpha, points, chord=False)
-        return _traced(proof.second, np.clip(1.0 - first, 0.0, 1.0), points, chord=False)
+        return _traced(proof.second, np.clip(np.nextafter(1.0 - first, 2.0), 0.0, 1.0), points, chord=False)
     return None
 
 
@@ -162,7 +161,7 @@ def _tests(curve: TradeOff, t: Array) -> tuple[Array, Array, Array]:
 def _thresholds(curve: TradeOff, points: int) -> Array:
     """From well below the loss's mean under P to well above that under Q."""
     if isinstance(curve, Composed):
-        moments = curve.cumulants.moments(np.array([0.0, 1.0]))
+        moments = curve.generating.moments(np.array([0.0, 1.0]))
         reach = _DEVIATIONS * np.sqrt(moments.variance)
         return np.linspace(moments.mean[0] - reach[0], moments.mean[1] + reach[1], points)
     scale = max(curve.epsilon(_SMALLEST), curve.inverse().epsilon(_SMALLEST), 1e-9)

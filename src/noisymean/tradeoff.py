@@ -12,7 +12,7 @@ four tails, is all that a trade-off function has to provide; the rest follows wi
     delta(eps)    = 1 - beta(eps) - e^eps alpha(eps)                 Dong, Roth and Su 2022, Proposition 6
     T(Q, P)       : l -> -l, P <-> Q
     revealed mix  : tails add (the paper's Lemma "joint concavity", equal to its Lemma "min over allocations")
-    f (x) f'      : losses add; closed for the classes that override nothing but `power`
+    f (x) f'      : losses add, and with them K; some laws have a closed `power`
 
 An atom of the loss, such as the identity's at 0, needs no care: its line *is* the curve between two contact points.
 """
@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import log_ndtr, ndtri
 
+from noisymean.cumulants import Cumulants
 from noisymean.errors import InvalidInput, check_number, check_probability
 from noisymean.numerics.chi_square import RELATIVE_ERROR
 from noisymean.numerics.inversion import bracket_decreasing, solve_decreasing
@@ -58,8 +59,43 @@ class Tails(NamedTuple):
     q_below: Array
 
 
-class TradeOff(ABC):
+class Law(ABC):
+    """A pair (P, Q), as sums over rounds need it: the curve of one round, and K."""
+
+    @abstractmethod
+    def one_round(self) -> TradeOff:
+        """T(P, Q)."""
+
+    def several(self) -> TradeOff:
+        """A curve that stands for a round in a sum on a grid: it bounds T(P, Q) from the same side, and may be coarser."""
+        return self.one_round()
+
+    @property
+    def cumulants(self) -> Cumulants | None:
+        """K of the finite losses, for sums over many rounds; None where only a grid can add them up."""
+        return None
+
+    @property
+    def coarse(self) -> bool:
+        """Whether `several` and `cumulants` are of less than `one_round` is."""
+        return False
+
+    def power(self, count: int) -> Law | None:
+        """`count` rounds as one law, where that is closed; None where it is not."""
+        return None
+
+    def backward(self) -> Law:
+        """What to use where D is told from D': another law where a bound rounds P and Q to sides. From P to Q in either."""
+        return self
+
+
+class TradeOff(Law):
     """T(P, Q) for some pair of distributions, given by the tails of its privacy loss."""
+
+    @final
+    def one_round(self) -> TradeOff:
+        """The curve itself."""
+        return self
 
     @abstractmethod
     def tails(self, t: Array) -> Tails:

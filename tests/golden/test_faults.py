@@ -15,10 +15,11 @@ from scipy.optimize import brentq
 from scipy.stats import binom, norm
 
 import noisymean as nm
-from noisymean.accountant import guaranteed_epsilon
-from noisymean.laws.on_a_line import explicit_pairs
-from noisymean.many_rounds import pair_rounds
+from noisymean.accountant import Question, guaranteed_one_way
+from noisymean.leakage import explicit_pairs
+from noisymean.runs import Run
 from noisymean.tradeoff import Side
+from rounds_of import pair_rounds
 from truth import Configuration, Setting, truth
 
 UP = 1.0 + 1e-9
@@ -134,7 +135,7 @@ class TestGroupsOfSizes:
     )
     def test_forward_epsilon(self, size: int, rate: str, sigma: float, delta: float, exact: float) -> None:
         mechanism = nm.ASGM(dataset_size=size, dimension=1, sample_rate=rate, noise_multiplier=sigma)
-        assert guaranteed_epsilon(mechanism, steps=1, delta=delta, reverse=False) >= exact
+        assert guaranteed_one_way(Run.of(mechanism, 1), Question(delta), reverse=False) >= exact
 
     def test_a_curve_above_an_explicit_test(self) -> None:
         mechanism = nm.ASGM(dataset_size=5000, dimension=1, sample_rate=0.3, noise_multiplier=1000.0)

@@ -19,15 +19,14 @@ from hypothesis import strategies as st
 import noisymean as nm
 import strategies
 from effort import THOROUGH, examples
-from noisymean.compose.engine import Loss, Rounds
+from noisymean.compose.engine import Rounds
 from noisymean.laws.closed import Gaussian
-from noisymean.laws.cumulants import GaussianPairCumulants
-from noisymean.laws.gaussian import gaussian_pair
+from noisymean.laws.gaussian import GaussianPairCumulants, gaussian_pair
 from noisymean.laws.subsampled import Subsampled
-from noisymean.many_rounds import sgm_cumulants
 from noisymean.mechanisms import exact_rate
 from noisymean.tradeoff import Side
 from noisymean.words import BeyondDoubles
+from rounds_of import ByHand, sgm_cumulants
 
 KINDS = (nm.SGM, nm.EASGM, nm.ASGM, nm.FEASGM)
 
@@ -150,19 +149,19 @@ def test_monotone(mechanism: Any, steps: int, delta: float) -> None:
     assert_no_less(here, answers(noisier, steps, delta), (1e-9, 1e-3, 1e-9))
 
 
-def sgm(rate: float, sigma: float) -> Loss:
-    return Loss(lambda: Subsampled(Gaussian(1.0 / sigma), rate), sgm_cumulants(rate, sigma))
+def sgm(rate: float, sigma: float) -> ByHand:
+    return ByHand(lambda: Subsampled(Gaussian(1.0 / sigma), rate), sgm_cumulants(rate, sigma))
 
 
-def pair(dimension: int, shift: float, step: int) -> Loss:
+def pair(dimension: int, shift: float, step: int) -> ByHand:
     log_scale = -float(np.log1p(1.0 / step))
-    return Loss(
+    return ByHand(
         lambda: gaussian_pair(dimension, shift, log_scale=log_scale),
         GaussianPairCumulants(float(dimension), np.ones(1), np.array([shift]), log_scale),
     )
 
 
-def losses() -> st.SearchStrategy[Loss]:
+def losses() -> st.SearchStrategy[ByHand]:
     return st.one_of(
         st.builds(sgm, st.floats(0.01, 0.5), st.floats(0.8, 5.0)),
         st.builds(pair, st.integers(5, 500), st.floats(0.0, 0.2), st.integers(20, 2_000)),
@@ -179,7 +178,7 @@ def interval(rounds: Rounds, delta: float) -> list[float]:
 
 @examples(8)
 @given(parts, deltas, st.randoms(use_true_random=False))
-def test_any_order_and_any_split(rounds: list[tuple[int, Loss]], delta: float, random: Any) -> None:
+def test_any_order_and_any_split(rounds: list[tuple[int, ByHand]], delta: float, random: Any) -> None:
     expected = interval(Rounds(tuple(rounds)), delta)
     shuffled = list(rounds)
     random.shuffle(shuffled)
@@ -190,7 +189,7 @@ def test_any_order_and_any_split(rounds: list[tuple[int, Loss]], delta: float, r
 
 @examples(8)
 @given(parts, deltas)
-def test_directions_swap(rounds: list[tuple[int, Loss]], delta: float) -> None:
+def test_directions_swap(rounds: list[tuple[int, ByHand]], delta: float) -> None:
     """The inverse of the inverse is the run; the inverse of a run is the run of swapped curves."""
     run = Rounds(tuple(rounds))
     assert interval(run.inverse().inverse(), delta) == interval(run, delta)
@@ -205,7 +204,7 @@ def test_directions_swap(rounds: list[tuple[int, Loss]], delta: float) -> None:
 
 @examples(8)
 @given(parts, deltas, st.integers(0, 3))
-def test_one_more_round_leaks_more(rounds: list[tuple[int, Loss]], delta: float, which: int) -> None:
+def test_one_more_round_leaks_more(rounds: list[tuple[int, ByHand]], delta: float, which: int) -> None:
     index = which % len(rounds)
     longer = [(count + (i == index), loss) for i, (count, loss) in enumerate(rounds)]
     here, there = interval(Rounds(tuple(rounds)), delta), interval(Rounds(tuple(longer)), delta)

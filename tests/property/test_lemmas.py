@@ -234,7 +234,9 @@ class TestCurvesInGeneral:
         alpha = np.array([0.02, 0.3, 0.8])
         pair = gaussian_pair(dimension, shift, log_scale=log_scale)
         longer = gaussian_pair(dimension * count, shift * np.sqrt(count), log_scale=log_scale)
-        power = pair.power(count)  # type: ignore[attr-defined]
+        law = pair.power(count)
+        assert law is not None
+        power = law.one_round()
         np.testing.assert_allclose(power(alpha), longer(alpha), rtol=1e-10, atol=1e-14)
         assert (power(alpha) <= pair(alpha) + ROUNDING).all()
 

@@ -17,8 +17,9 @@ import pytest
 from scipy.stats import chi2, ncx2, norm
 
 import noisymean as nm
-from noisymean.accountant import guaranteed_epsilon
+from noisymean.accountant import Question, guaranteed_one_way
 from noisymean.errors import Undefined
+from noisymean.runs import Run
 from truth import (
     MECHANISMS,
     SHORT_EPOCHS,
@@ -71,7 +72,7 @@ def accounted(mechanism: Any, setting: Setting, **question: float) -> Any:
 
 def guaranteed(mechanism: Any, setting: Setting, *, reverse: bool) -> float | None:
     try:
-        return guaranteed_epsilon(mechanism, steps=setting.steps, delta=setting.delta, reverse=reverse)
+        return guaranteed_one_way(Run.of(mechanism, setting.steps), Question(setting.delta), reverse=reverse)
     except Undefined:
         return None
 

@@ -21,7 +21,8 @@ from noisymean.audit.verdict import judge
 from noisymean.laws.closed import Gaussian
 from noisymean.mechanisms import PublicRate
 from noisymean.targets.protocol import Structure
-from noisymean.targets.synthetic import Gradients, Synthetic
+from noisymean.targets.records import Gradients
+from noisymean.targets.synthetic import Synthetic
 
 CONFIDENCE = 0.9
 

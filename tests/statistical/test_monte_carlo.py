@@ -17,8 +17,8 @@ from scipy.special import betaincinv
 
 import noisymean as nm
 import oracles
-from noisymean.laws.on_a_line import explicit_pairs
 from noisymean.laws.size_revealed import size_revealed
+from noisymean.leakage import explicit_pairs
 from noisymean.pairs import Added, Datasets
 
 FAILURE = 1e-6

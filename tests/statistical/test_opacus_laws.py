@@ -15,11 +15,12 @@ from scipy import stats
 pytest.importorskip("torch", reason="needs torch: pip install 'noisymean[audit]'")
 
 from noisymean.audit import distinguisher
-from noisymean.targets.opacus import GivenRows, OpacusTarget
+from noisymean.targets.opacus import OpacusRelease, OpacusTarget
 from noisymean.targets.opacus_releases import client, install
 from noisymean.targets.opacus_releases.releases import Release
 from noisymean.targets.opacus_releases.setup import AtRate, Mode
 from noisymean.targets.protocol import Neighbour
+from noisymean.targets.records import GivenRows
 
 DIMENSION, NOISE, BOUND, TRIALS = 100, 3.0, 0.1, 1500
 # One false alarm in a million, over the comparisons of this file.
@@ -74,14 +75,12 @@ def test_a_release_has_the_law_of_its_mechanism(version: str, poisson: bool, kin
     except install.InstallFailed as fault:
         pytest.skip(str(fault))
     target = OpacusTarget(
-        release_version=version,
+        library=OpacusRelease(version=version, poisson=poisson, mode=mode),
         dataset_size=size,
         records=GivenRows(tuple(tuple(row) for row in rows(size + 1).tolist())),
         sampling=AtRate(Fraction(1, 2)),
         noise_multiplier=NOISE,
         max_grad_norm=BOUND,
-        poisson=poisson,
-        mode=mode,
     )
     test = distinguisher("likelihood-ratio", target)
     for number, neighbour in enumerate(Neighbour):

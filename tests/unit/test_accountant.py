@@ -10,13 +10,14 @@ import pytest
 
 import many_rounds_oracles as reference
 import noisymean as nm
-from noisymean.accountant import MOST_STEPS, SMALLEST_DELTA
+from noisymean.accountant import SMALLEST_DELTA
 from noisymean.accounts import Account
 from noisymean.errors import InvalidInput, Undefined
 from noisymean.laws.closed import Gaussian
 from noisymean.laws.gaussian import gaussian_pair
 from noisymean.mechanisms import Mechanism
 from noisymean.pairs import Added
+from noisymean.runs import MOST_STEPS
 from noisymean.tradeoff import TradeOff
 from noisymean.words import BeyondDoubles
 

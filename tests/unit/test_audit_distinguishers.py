@@ -25,7 +25,8 @@ from noisymean.audit.distinguishers.paper import passes
 from noisymean.errors import InvalidInput, Undefined
 from noisymean.numerics.logs import Array
 from noisymean.targets.protocol import Neighbour
-from noisymean.targets.synthetic import Gradients, Synthetic
+from noisymean.targets.records import Gradients
+from noisymean.targets.synthetic import Synthetic
 
 
 def easgm(n: int = 40, count: int = 3, kind: Gradients = Gradients.RANDOM, steps: int = 1, q: str = "0.3") -> Synthetic:

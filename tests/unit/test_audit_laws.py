@@ -15,7 +15,8 @@ from noisymean.errors import Undefined
 from noisymean.mechanisms import Mechanism, PublicRate
 from noisymean.numerics.logs import Array
 from noisymean.targets.protocol import Known, Neighbour, Structure
-from noisymean.targets.synthetic import Gradients, Synthetic
+from noisymean.targets.records import Gradients
+from noisymean.targets.synthetic import Synthetic
 
 MECHANISMS = {
     "sgm": lambda n, N, q: nm.SGM(dataset_size=N, dimension=n, sample_rate=q, noise_multiplier=1.3),

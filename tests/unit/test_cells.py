@@ -47,12 +47,12 @@ def test_what_is_told_is_on_its_side() -> None:
     for epsilon in (0.0, 0.5, 3.0, 12.0):
         forward = float(np.sum(np.maximum(q - np.exp(epsilon) * p, 0.0)))
         backward = float(np.sum(np.maximum(p - np.exp(epsilon) * q, 0.0)))
-        assert float(cells.told(backward=False).delta(epsilon, Side.BELOW)) <= forward
-        assert float(cells.told(backward=True).inverse().delta(epsilon, Side.BELOW)) <= backward
+        assert float(cells.one_round().delta(epsilon, Side.BELOW)) <= forward
+        assert float(cells.backward().one_round().inverse().delta(epsilon, Side.BELOW)) <= backward
 
 
 def test_a_mass_too_small_for_a_double_is_not_zero() -> None:
     cells = Cells(
         Ends(np.array([1.0, 0.0]), np.array([1.0, 0.0])), Ends(np.array([0.5, 0.5]), np.array([0.5, 0.5])), 0.0
     )
-    assert cells.told(backward=False).epsilon(0.1, Side.BELOW) < 800.0
+    assert cells.one_round().epsilon(0.1, Side.BELOW) < 800.0

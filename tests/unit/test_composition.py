@@ -10,11 +10,12 @@ from mpmath import mpf
 import many_rounds_oracles as reference
 import oracles
 from noisymean.compose.contour import COMPOSED_ERROR, Composed, saddle_point
+from noisymean.cumulants import Cumulants, SlowDecay, Sum
 from noisymean.laws.closed import Gaussian
-from noisymean.laws.cumulants import Cumulants, GaussianPairCumulants, Outcomes, SlowDecay, Sum
-from noisymean.laws.gaussian import gaussian_pair
-from noisymean.many_rounds import sgm_cumulants
+from noisymean.laws.finite import Outcomes
+from noisymean.laws.gaussian import GaussianPairCumulants, gaussian_pair
 from noisymean.tradeoff import Side, TradeOff
+from rounds_of import sgm_cumulants
 
 
 def shifted(mu: float) -> Cumulants:

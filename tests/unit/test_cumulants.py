@@ -13,10 +13,12 @@ from mpmath import mp, mpc, mpf
 
 import many_rounds_oracles as reference
 import noisymean as nm
-from noisymean.laws.cumulants import Cumulants, GaussianPairCumulants, Line, Outcomes, Sum
-from noisymean.laws.on_a_line import explicit_pairs
+from noisymean.cumulants import Cumulants, Line, Sum
+from noisymean.laws.finite import Outcomes
+from noisymean.laws.gaussian import GaussianPairCumulants
 from noisymean.laws.size_revealed import SizeRevealed, size_revealed
-from noisymean.many_rounds import pair_rounds, sgm_cumulants
+from noisymean.leakage import explicit_pairs
+from rounds_of import pair_rounds, sgm_cumulants
 
 Moment = Callable[[object], mpf]
 # beyond this many widths a bell has fallen below 1e-25
@@ -128,7 +130,7 @@ def size_case(count: int, rate: float, sigma: float, *tilts: float) -> Case:
             total += weight * reference.mp_tilted(log_normal, log_q, theta, -REACH, high, slope=m)
         return total
 
-    return Case(f"size-N={count}-q={rate}", curve.cumulants(), mgf, tilts)
+    return Case(f"size-N={count}-q={rate}", curve.cumulants, mgf, tilts)
 
 
 def outcomes_case(*tilts: float) -> Case:
@@ -174,7 +176,7 @@ def test_masses_are_what_k_says_at_zero_and_one(case: Case) -> None:
 
 def test_masses_of_several_rounds_add_up() -> None:
     """Q's finite losses of ASGM with its size revealed have 1 - q^(N+1) of its mass, in every round."""
-    one = size_revealed(2, 0.99, 2.0).cumulants()
+    one = size_revealed(2, 0.99, 2.0).cumulants
     assert one.log_masses[1] == pytest.approx(math.log1p(-(0.99**3)), rel=1e-12)
     measures = Outcomes(np.array([0.2, -0.1]), np.array([0.3, 0.6]))
     both = Sum(((10, one), (2, measures)))
@@ -235,7 +237,7 @@ def test_both_laws_have_mass_one(case: Case) -> None:
 def test_size_revealed_lacks_the_full_batch_only() -> None:
     curve = size_revealed(3, 0.8, 3.0)
     assert isinstance(curve, SizeRevealed)
-    value = curve.cumulants().moments(np.array([1.0])).value
+    value = curve.cumulants.moments(np.array([1.0])).value
     assert float(value[0]) == pytest.approx(np.log1p(-(0.8**4)), rel=1e-12)
 
 

@@ -11,11 +11,13 @@ import pytest
 import noisymean as nm
 import oracles
 from noisymean.compose.contour import Composed
+from noisymean.laws.across import TabulatedPair
 from noisymean.laws.gaussian import gaussian_pair
-from noisymean.laws.on_a_line import ExplicitPair, LineMixture, TabulatedPair, explicit_pairs
-from noisymean.many_rounds import pair_rounds
+from noisymean.laws.on_a_line import ExplicitPair, LineMixture
+from noisymean.leakage import explicit_pairs
 from noisymean.pairs import Added, Datasets, Replaced
 from noisymean.tradeoff import Side
+from rounds_of import pair_rounds
 
 # Cutting into cells is a post-processing: never below, and this close where few dimensions make it necessary.
 CELLS = 1e-3

@@ -226,10 +226,9 @@ def test_control_c_while_a_target_runs(tmp_path: Path) -> None:
 
 
 def test_an_interrupted_audit_has_no_verdict_unless_it_is_violated(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
 ) -> None:
     from noisymean.audit.trials import run_block
-    from noisymean.cli.audit_output import record, show
 
     class Stopped:
         def run(self, plan, indices):  # type: ignore[no-untyped-def]
@@ -242,9 +241,8 @@ def test_an_interrupted_audit_has_no_verdict_unless_it_is_violated(
     part = audit(target, rule, seed=1, trials=2000, workers=Stopped())
     assert part.interrupted
     assert part.verdict is None
-    assert record(part)["verdict"] is None
-    show(part, gdp=False)
-    assert "There is no verdict: the audit was interrupted" in capsys.readouterr().out
+    assert part.to_dict()["verdict"] is None
+    assert "There is no verdict: the audit was interrupted" in str(part)
     file.write_text(file.read_text().replace("return value", "return value + 3.0 * extra_record"))
     target = UserCallable.of(file, "release")
     found = audit(target, rule, seed=1, trials=2000, workers=Stopped())

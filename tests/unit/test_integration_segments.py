@@ -7,12 +7,19 @@ import math
 import pytest
 
 import noisymean as nm
+from noisymean.accountant import Question, claimed_interval, guaranteed, leaked
 from noisymean.errors import Undefined
-from noisymean.integrations import segments
 from noisymean.laws.closed import Gaussian
+from noisymean.mechanisms import Mechanism
+from noisymean.runs import Run
 from noisymean.tradeoff import Side
 
 DELTA = 1e-5
+ASKED = Question(DELTA)
+
+
+def merged(segments: list[tuple[Mechanism, int]]) -> Run:
+    return Run.of(segments).merged()
 
 
 def loader(noise: float, size: int = 1007) -> nm.OpacusLoader:
@@ -21,53 +28,51 @@ def loader(noise: float, size: int = 1007) -> nm.OpacusLoader:
 
 def test_without_sampling_the_sum_is_one_gaussian() -> None:
     """a rounds of 1/s and b rounds of 1/t are one shift of sqrt(a/s^2 + b/t^2)."""
-    run = segments.merged(
-        [(nm.SGM(sample_rate=1, noise_multiplier=5.0), 3), (nm.SGM(sample_rate=1, noise_multiplier=8.0), 7)]
-    )
+    run = merged([(nm.SGM(sample_rate=1, noise_multiplier=5.0), 3), (nm.SGM(sample_rate=1, noise_multiplier=8.0), 7)])
     exact = Gaussian(math.sqrt(3 / 25 + 7 / 64))
-    assert segments.claimed_ends(run, DELTA)[1] == pytest.approx(exact.epsilon(DELTA, Side.ABOVE), rel=1e-7)
-    assert segments.guaranteed_epsilon(run, DELTA) == pytest.approx(exact.epsilon(DELTA, Side.ABOVE), rel=1e-7)
-    assert segments.leaked_epsilon(run, DELTA)[0] == pytest.approx(exact.epsilon(DELTA, Side.BELOW), rel=1e-7)
-    assert segments.guaranteed_delta(run, 1.0) == pytest.approx(float(exact.delta(1.0)), rel=1e-7)
+    assert claimed_interval(run, ASKED)[1] == pytest.approx(exact.epsilon(DELTA, Side.ABOVE), rel=1e-7)
+    assert guaranteed(run, ASKED) == pytest.approx(exact.epsilon(DELTA, Side.ABOVE), rel=1e-7)
+    assert leaked(run, ASKED)[0] == pytest.approx(exact.epsilon(DELTA, Side.BELOW), rel=1e-7)
+    assert guaranteed(run, Question(epsilon=1.0)) == pytest.approx(float(exact.delta(1.0)), rel=1e-7)
 
 
 def test_one_mechanism_in_two_stretches_is_one_run() -> None:
     whole = nm.account(loader(1.0), steps=100, delta=DELTA)
-    run = segments.merged([(loader(1.0), 60), (loader(1.0), 40)])
-    assert run == ((loader(1.0), 100),)
-    assert segments.claimed_ends(run, DELTA)[1] == pytest.approx(whole.claimed.epsilon)
-    assert segments.leaked_epsilon(run, DELTA) == (pytest.approx(whole.leakage.epsilon), whole.leakage.pair)
-    assert segments.guaranteed_epsilon(run, DELTA) == pytest.approx(whole.guarantee.epsilon)
+    run = merged([(loader(1.0), 60), (loader(1.0), 40)])
+    assert run.segments == ((loader(1.0), 100),)
+    assert claimed_interval(run, ASKED)[1] == pytest.approx(whole.claimed.epsilon)
+    assert leaked(run, ASKED) == (pytest.approx(whole.leakage.epsilon), whole.leakage.pair)
+    assert guaranteed(run, ASKED) == pytest.approx(whole.guarantee.epsilon)
 
 
 @pytest.mark.slow
 def test_a_schedule_lies_between_its_extremes_and_around_the_truth() -> None:
-    loud, quiet = (segments.merged([(loader(noise), 100)]) for noise in (1.0, 1.5))
-    mixed = segments.merged([(loader(1.0), 60), (loader(1.5), 40)])
+    loud, quiet = (merged([(loader(noise), 100)]) for noise in (1.0, 1.5))
+    mixed = merged([(loader(1.0), 60), (loader(1.5), 40)])
     for ask in (
-        lambda run, delta: segments.claimed_ends(run, delta)[1],
-        segments.guaranteed_epsilon,
-        lambda run, delta: segments.leaked_epsilon(run, delta)[0],
+        lambda run: claimed_interval(run, ASKED)[1],
+        lambda run: guaranteed(run, ASKED),
+        lambda run: leaked(run, ASKED)[0],
     ):
-        assert ask(quiet, DELTA) < ask(mixed, DELTA) < ask(loud, DELTA)
-    assert segments.leaked_epsilon(mixed, DELTA)[0] < segments.guaranteed_epsilon(mixed, DELTA)
+        assert ask(quiet) < ask(mixed) < ask(loud)
+    assert leaked(mixed, ASKED)[0] < guaranteed(mixed, ASKED)
 
 
 def test_sums_beside_means_cost_more_than_the_means_alone() -> None:
     mean = nm.ASGM(dataset_size=1000, dimension=100, sample_rate=0.01, noise_multiplier=1.0)
     alone, beside = (
-        segments.merged([(mean, 50), *extra]) for extra in ((), ((nm.SGM(sample_rate=1, noise_multiplier=5.0), 3),))
+        merged([(mean, 50), *extra]) for extra in ((), ((nm.SGM(sample_rate=1, noise_multiplier=5.0), 3),))
     )
-    assert segments.guaranteed_epsilon(alone, DELTA) < segments.guaranteed_epsilon(beside, DELTA)
-    assert segments.leaked_epsilon(beside, DELTA)[0] <= segments.guaranteed_epsilon(beside, DELTA)
+    assert guaranteed(alone, ASKED) < guaranteed(beside, ASKED)
+    assert leaked(beside, ASKED)[0] <= guaranteed(beside, ASKED)
     # two rounds of the whole batch give the larger dataset away: losses that are infinite add up too
     tiny = nm.ASGM(dataset_size=1, dimension=3, sample_rate=0.1, noise_multiplier=3.0)
-    pair = segments.merged([(tiny, 2), (nm.SGM(sample_rate=0.5, noise_multiplier=3.0), 1)])
-    assert segments.guaranteed_delta(pair, 50.0) <= 1.0 - (1.0 - 0.1**2) ** 2 + 1e-9
+    pair = merged([(tiny, 2), (nm.SGM(sample_rate=0.5, noise_multiplier=3.0), 1)])
+    assert guaranteed(pair, Question(epsilon=50.0)) <= 1.0 - (1.0 - 0.1**2) ** 2 + 1e-9
 
 
 def test_nothing_is_promised_where_a_segment_has_no_proof() -> None:
-    run = segments.merged([(loader(1.0), 10), (loader(1.0, size=1024), 10)])
+    run = merged([(loader(1.0), 10), (loader(1.0, size=1024), 10)])
     with pytest.raises(Undefined, match="the sampling rate itself changes"):
-        segments.guarantees(run)
-    assert segments.leaked_epsilon(run, DELTA)[0] > segments.claimed_ends(run, DELTA)[1]
+        run.guarantees()
+    assert leaked(run, ASKED)[0] > claimed_interval(run, ASKED)[1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -20,12 +20,14 @@ torch = pytest.importorskip("torch", reason="needs torch: pip install 'noisymean
 from noisymean.errors import InvalidInput  # noqa: E402
 from noisymean.paper.dpsur import Denominator, Dpsur, Selection  # noqa: E402
 from noisymean.paper.methods import METHODS, dpsur_method, method_named, opacus_method  # noqa: E402
+from noisymean.paper.photographs import Photographs  # noqa: E402
 from noisymean.targets import registry  # noqa: E402
-from noisymean.targets.opacus import Alike, GivenRows, OpacusTarget, Photographs, release_named  # noqa: E402
+from noisymean.targets.opacus import OpacusRelease, OpacusTarget, release_named  # noqa: E402
 from noisymean.targets.opacus_releases import client, install  # noqa: E402
 from noisymean.targets.opacus_releases.releases import VERSIONS, Clipping, GradSample, Release  # noqa: E402
 from noisymean.targets.opacus_releases.setup import AtRate, Mode, Reduction, Shuffled, ThroughLoader  # noqa: E402
 from noisymean.targets.protocol import Neighbour, Structure, Target  # noqa: E402
+from noisymean.targets.records import GivenRows, OnOneAxis  # noqa: E402
 
 FIXTURES = str(Path(__file__).parents[1] / "fixtures")
 DATASETS = ("mnist", "fashion-mnist", "cifar10")
@@ -33,8 +35,10 @@ ROWS = GivenRows(((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0), (0.6, 0.8, 
 
 
 def target(version: str = "1.6.0", **settings: Any) -> OpacusTarget:
+    names = {one.name for one in fields(OpacusRelease)}
+    options = {name: settings.pop(name) for name in names if name in settings}
     defaults: dict[str, Any] = {
-        "release_version": version,
+        "library": OpacusRelease(version=version, **options),
         "dataset_size": 4,
         "records": ROWS,
         "sampling": AtRate(Fraction(1, 2)),
@@ -90,7 +94,7 @@ def test_adaptive_clipping_is_known_by_its_inflated_noise() -> None:
         target(),
         target("0.15.0", poisson=False, steps=3, label="mine"),
         target(sampling=ThroughLoader(2), mode=Mode.FULL, reduction=Reduction.SUM),
-        target(records=Alike(30, Structure.OPPOSED), dataset_size=10**6, sampling=ThroughLoader(500)),
+        target(records=OnOneAxis(30, Structure.OPPOSED), dataset_size=10**6, sampling=ThroughLoader(500)),
         opacus_method("dp-feta", "cifar10", draws=4, release="1.1.3"),
         dpsur_method("mnist", denominator=Denominator.OTHER_BATCH, selection=Selection()),
         dpsur_method("cifar10"),
@@ -119,7 +123,7 @@ def test_a_target_is_rebuilt_from_its_configuration(what: Target) -> None:
         ({"max_grad_norm": 0.0}, "max_grad_norm"),
         ({"steps": 0}, "steps"),
         ({"dataset_size": 3}, "one less"),
-        ({"records": Alike(5, Structure.ZERO), "mode": Mode.FULL}, "replay"),
+        ({"records": OnOneAxis(5, Structure.ZERO), "mode": Mode.FULL}, "replay"),
     ],
 )
 def test_refusals(settings: dict[str, Any], said: str) -> None:
@@ -157,7 +161,10 @@ def test_a_release_is_reproducible_and_known() -> None:
 def test_the_round_number_case() -> None:
     """60,000 records at b = 600 divide by 600, 60,001 by 594: the scale of the noise says which."""
     what = target(
-        records=Alike(26_010, Structure.ALIGNED), dataset_size=60_000, sampling=ThroughLoader(600), noise_multiplier=1.0
+        records=OnOneAxis(26_010, Structure.ALIGNED),
+        dataset_size=60_000,
+        sampling=ThroughLoader(600),
+        noise_multiplier=1.0,
     )
     assert isinstance(what.mechanism, nm.OpacusLoader)
     assert what.mechanism.runs == ((0.01, 600), (1 / 101, 594))

@@ -16,7 +16,7 @@ import oracles
 from noisymean.laws.gaussian import GaussianPairs
 from noisymean.laws.subsampled import Subsampled
 from noisymean.numerics import binomial
-from noisymean.one_round import batch_shift
+from noisymean.proofs import batch_shift
 
 KINDS = (nm.EASGM, nm.ASGM, nm.FEASGM)
 
@@ -286,8 +286,8 @@ class TestPerPair:
     @pytest.mark.parametrize(
         ("arguments", "named"),
         [
-            ({}, "gradients, gram="),
-            ({"gradients": np.zeros((4, 3)), "gram": np.zeros((4, 4))}, "gradients, gram="),
+            ({}, "gradients=None: must be given, or gram"),
+            ({"gradients": np.zeros((4, 3)), "gram": np.zeros((4, 4))}, "gram=.*left out where gradients are given"),
             ({"gradients": np.zeros((3, 3))}, "gradients=.?3 rows.*4 rows"),
             ({"gradients": 2.0 * np.ones((4, 3))}, "gradients=.?norm .*clip them"),
             ({"gradients": np.zeros(4)}, "gradients=.?shape"),

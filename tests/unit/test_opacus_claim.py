@@ -14,11 +14,12 @@ import pytest
 pytest.importorskip("opacus", reason="needs opacus: pip install 'noisymean[audit]'")
 
 from noisymean.errors import InvalidInput
-from noisymean.targets.opacus import Alike, OpacusTarget
+from noisymean.targets.opacus import OpacusRelease, OpacusTarget
 from noisymean.targets.opacus_releases import install
 from noisymean.targets.opacus_releases.releases import VERSIONS, Era, Release
 from noisymean.targets.opacus_releases.setup import AtRate, Sampling, Shuffled, ThroughLoader
 from noisymean.targets.protocol import Structure
+from noisymean.targets.records import OnOneAxis
 from opacus_told import told
 
 # A loader whose length floating point does not give back (93 -> 92, 99 -> 98), ones that it does, and b that does not divide N.
@@ -30,12 +31,11 @@ MAKE_PRIVATE = [version for version in VERSIONS if Release(version).era is Era.M
 
 def target(version: str, size: int, sampling: Sampling) -> OpacusTarget:
     return OpacusTarget(
-        release_version=version,
+        library=OpacusRelease(version=version, device="cpu"),
         dataset_size=size,
-        records=Alike(5, Structure.ZERO),
+        records=OnOneAxis(5, Structure.ZERO),
         sampling=sampling,
         noise_multiplier=1.0,
-        device="cpu",
     )
 
 

@@ -10,7 +10,7 @@ import pytest
 import noisymean as nm
 from noisymean.errors import InvalidInput, Undefined
 from noisymean.laws.gaussian import gaussian_pair
-from noisymean.many_rounds import guarantee_rounds, leakage_rounds
+from rounds_of import guarantee_rounds, leakage_rounds
 
 
 def loader(size: int, batch: int, *, dimension: int = 26_010, sigma: float = 1.0) -> nm.OpacusLoader:

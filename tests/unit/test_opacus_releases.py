@@ -10,6 +10,7 @@ import base64
 import hashlib
 import io
 import math
+from dataclasses import fields
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -20,21 +21,13 @@ import pytest
 pytest.importorskip("torch", reason="needs torch: pip install 'noisymean[audit]'")
 
 from noisymean.errors import InvalidInput
+from noisymean.paper.photographs import Network
 from noisymean.targets import device
 from noisymean.targets.opacus_releases import client, install, wire
 from noisymean.targets.opacus_releases.client import Session, WorkerFault
 from noisymean.targets.opacus_releases.releases import VERSIONS, Clipping, Era, GradSample, Release
-from noisymean.targets.opacus_releases.setup import (
-    AtRate,
-    Mode,
-    Network,
-    Reduction,
-    Rows,
-    Setup,
-    Shuffled,
-    Structured,
-    ThroughLoader,
-)
+from noisymean.targets.opacus_releases.setup import AtRate, Configured, Mode, Reduction, Setup, Shuffled, ThroughLoader
+from noisymean.targets.opacus_releases.sources import Rows, Structured
 from noisymean.targets.protocol import Neighbour
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
@@ -52,8 +45,10 @@ def session(version: str, records: list[np.ndarray], **settings: object) -> Sess
             install.installed(Release(version))
     except install.InstallFailed as fault:
         pytest.skip(str(fault))
+    names = {one.name for one in fields(Configured)}
+    options = {name: settings.pop(name) for name in names if name in settings}
     defaults = {
-        "release": version,
+        "release": Configured(version=version, **options),  # type: ignore[arg-type]
         "dataset_size": N,
         "source": Rows(N + 1),
         "sampling": AtRate(RATE),
@@ -254,7 +249,7 @@ def test_there_are_26_releases() -> None:
 @pytest.mark.parametrize("source", [Rows(3), Network("cnn-grey", draws=2), Structured(5, 0.0, 1.0)])
 def test_a_setup_survives_its_journey(sampling: object, source: object) -> None:
     setup = Setup(
-        release="1.6.0", dataset_size=4, source=source, sampling=sampling, noise_multiplier=1.0, max_grad_norm=0.1,  # type: ignore[arg-type]
+        release=Configured(version="1.6.0"), dataset_size=4, source=source, sampling=sampling, noise_multiplier=1.0, max_grad_norm=0.1,  # type: ignore[arg-type]
     )  # fmt: skip
     stream = io.BytesIO()
     wire.send(stream, setup.to_json())
@@ -342,14 +337,12 @@ class TestDevice:
         from noisymean.targets.opacus_releases.worker import Server
 
         setup = Setup(
-            release=install.installed_version(),
+            release=Configured(version=install.installed_version(), mode=mode, device="meta"),
             dataset_size=N,
             source=source,
             sampling=sampling,
             noise_multiplier=1.0,
             max_grad_norm=1.0,
-            mode=mode,
-            device="meta",
         )
 
         class Lent:

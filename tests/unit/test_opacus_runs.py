@@ -562,7 +562,8 @@ def test_batches_that_are_cut_for_memory(maximum: int) -> None:
 
 def test_a_simulation_is_of_the_loader_that_was_asked_for() -> None:
     from noisymean.mechanisms import moving_pair
-    from noisymean.targets.synthetic import Gradients, Synthetic
+    from noisymean.targets.records import Gradients
+    from noisymean.targets.synthetic import Synthetic
 
     given: dict[str, Any] = {"dataset_size": 10, "batch_size": 10, "dimension": 3}
     dropping = nm.OpacusLoader(**given, noise_multiplier=1.0, drop_last=True)

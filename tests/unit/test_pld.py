@@ -17,10 +17,10 @@ from noisymean.compose.grid.discretize import Atoms, discretize
 from noisymean.compose.grid.put import composed
 from noisymean.compose.grid.spectrum import splitting_kernel
 from noisymean.compose.grid.window import Layer, Parts, Window, layers_at, window_around, window_at_epsilon
+from noisymean.laws.across import LossOnLine, TabulatedPair
 from noisymean.laws.closed import EpsilonDelta, Gaussian, Identity
 from noisymean.laws.finite import FiniteOutcomes
 from noisymean.laws.gaussian import gaussian_pair
-from noisymean.laws.on_a_line import LossOnLine, TabulatedPair
 from noisymean.laws.size_revealed import size_revealed
 from noisymean.laws.subsampled import RevealedMixture, Subsampled
 from noisymean.tradeoff import Side, TradeOff

@@ -23,7 +23,7 @@ from test_documents import parsed
 import noisymean as nm
 from command_line import run
 from noisymean.cli.wants import WANTED, option
-from noisymean.laws.on_a_line import explicit_pairs
+from noisymean.leakage import explicit_pairs
 from noisymean.mechanisms import Adjacency, Mechanism
 from noisymean.mechanisms.opacus_rate import is_recovered, steps_at_most
 from noisymean.report.page.sections import Run, account_section, report
@@ -433,23 +433,24 @@ PLACES = {
     "cli/data.py": "test_the_commands_in_complaints",
     "cli/gate.py": "names the commands only",
     "cli/report.py": "test_every_way_to_a_page_can_be_gone_again",
-    "cli/reproduce.py": "test_the_commands_in_complaints; the pages: test_reproduction.py",
+    "cli/reproduce.py": "test_the_commands_in_complaints",
     "cli/targets.py": "test_the_commands_in_complaints",
-    "experiments/opacus_releases.py": "test_the_commands_in_complaints",
     "explore/components.py": "a heading",
     "explore/page.py": "names the command only",
     "explore/settings.py": "test_explore.py runs what its page shows",
     "integrations/opacus/accountant.py": "names the command only",
     "integrations/pytest_plugin.py": "test_integration_pytest.py runs what a failure shows",
-    "probe/entry.py": "test_the_commands_in_complaints",
+    "paper/data/catalogue.py": "test_the_commands_in_complaints",
+    "paper/data/folder.py": "test_the_commands_in_complaints",
+    "paper/data/formats.py": "test_the_commands_in_complaints",
+    "paper/experiments/table_2_releases.py": "test_the_commands_in_complaints",
+    "paper/reproduction.py": "the foot of a page: test_reproduction.py",
+    "targets/registry.py": "test_the_commands_in_complaints",
     "probe/packages.py": "test_the_commands_in_complaints",
     "report/page/node.py": "names the commands only",
     "report/page/printed.py": "above",
     "report/page/sections.py": "test_every_way_to_a_page_can_be_gone_again",
     "report/page/words.py": "names the command only",
-    "targets/data/catalogue.py": "test_the_commands_in_complaints",
-    "targets/data/folder.py": "test_the_commands_in_complaints",
-    "targets/data/formats.py": "test_the_commands_in_complaints",
 }
 _COMMAND = re.compile(rf"noisymean (?:{'|'.join(COMMANDS)})\b")
 

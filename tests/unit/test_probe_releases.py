@@ -14,10 +14,10 @@ pytest.importorskip("torch", reason="needs torch: pip install 'noisymean[audit]'
 from noisymean.probe.finding import RateLaw, Sampling, Severity
 from noisymean.probe.laws import Kind
 from noisymean.probe.prober import observe
-from noisymean.probe.subject import Setting
-from noisymean.probe.subjects.releases import OpacusRelease
+from noisymean.targets.opacus import OpacusRelease
 from noisymean.targets.opacus_releases.releases import Clipping, Era, GradSample, Release
 from noisymean.targets.opacus_releases.setup import Reduction
+from noisymean.targets.protocol import Setting
 from probing import RELEASES, available, found, leaks, said
 
 SUMS_THAT_ARE_NONE = ("0.9.0", "0.9.1", "0.14.0")

@@ -16,23 +16,26 @@ from browser import browser_page
 from noisymean.cli import reproduce
 from noisymean.cli.app import run
 from noisymean.errors import NoisymeanError
-from noisymean.paper import (
-    implementations,
-    opacus_200_rounds,
-    opacus_releases,
-    synthetic_delta,
-    synthetic_dimension,
-    theorem_sides,
-    theorems,
-    theory,
-)
+from noisymean.paper import page as pages
+from noisymean.paper import theorems
 from noisymean.paper.experiment import Effort, Experiment
-from noisymean.paper.kept import keep, kept, key_of
-from noisymean.paper.registry import EXPERIMENTS
-from noisymean.paper.statement import Answer, Statement, agreement
-from noisymean.paper.theorem import EQUAL, LESS, Theorem
-from noisymean.probe.code_audit import Audited
-from noisymean.report import reproduction_page
+from noisymean.paper.experiments import (
+    EXPERIMENTS,
+    figure_2_delta,
+    figure_3_dimension,
+    figure_4_methods,
+    figure_5_one_round,
+    figure_6_floor,
+    figure_7_many_rounds,
+    method_audits,
+    table_2_releases,
+)
+from noisymean.paper.rows import Table
+from noisymean.paper.saved_rows import SavedRows, load_rows, run_key, save_rows
+from noisymean.paper.statements import Answer, PaperStatement, agreement
+from noisymean.paper.theorems import mixtures, one_round
+from noisymean.paper.theorems.theorem import EQUAL, LESS, Relation, Theorem
+from noisymean.probe import code_audit
 from noisymean.report.plots import load_matplotlib
 
 if TYPE_CHECKING:
@@ -73,7 +76,7 @@ THEOREMS = [
 
 
 def answers(experiment: Experiment, rows: list[dict[str, Any]]) -> list[Answer]:
-    return [statement.claim(rows).answer for statement in experiment.statements]
+    return [statement.compare(rows).answer for statement in experiment.statements]
 
 
 def test_every_figure_table_and_theorem_of_the_paper_has_a_place() -> None:
@@ -122,15 +125,15 @@ def delta_rows(
             "claimed": 0.01,
             "verdict": "violated",
         }
-        for kind, rates in synthetic_delta.RATES.items()
+        for kind, rates in figure_2_delta.RATES.items()
         for rate in rates
-        for size in synthetic_delta.SIZES
-        for contender in synthetic_delta.CONTENDERS
+        for size in figure_2_delta.SIZES
+        for contender in figure_2_delta.CONTENDERS
     ]
 
 
 def test_criteria_of_figure_2() -> None:
-    experiment = synthetic_delta.EXPERIMENT
+    experiment = figure_2_delta.EXPERIMENT
     falls, flat, rises, grows, tight, written = range(6)
     found = answers(experiment, delta_rows())
     assert [found[i] for i in (falls, flat, rises, grows, tight)] == [AGREE, AGREE, DIFFER, AGREE, AGREE]
@@ -171,8 +174,8 @@ def dimension_rows(
 ) -> list[dict[str, Any]]:
     return [
         row
-        for kind in synthetic_dimension.RATES
-        for n in synthetic_dimension.DIMENSIONS
+        for kind in figure_3_dimension.RATES
+        for n in figure_3_dimension.DIMENSIONS
         for row in curves(
             {
                 "mechanism": kind.name,
@@ -191,7 +194,7 @@ def dimension_rows(
 
 
 def test_criteria_of_figure_3() -> None:
-    experiment = synthetic_dimension.EXPERIMENT
+    experiment = figure_3_dimension.EXPERIMENT
     assert answers(experiment, dimension_rows()) == [AGREE, AGREE, AGREE]
     assert answers(experiment, dimension_rows(gap=lambda kind, n: 0.4 - 0.1 * math.log10(n))) == [DIFFER, AGREE, DIFFER]
     assert answers(experiment, dimension_rows(gap=lambda kind, n: 0.2 if kind == "easgm" else 0.0)) == [
@@ -213,7 +216,7 @@ def implementation_rows(
     cases = [("DPSGD-HF", 0.005), ("DPSUR", 0.7), ("DPSUR", 0.8), ("DP-FETA", 0.005), ("PrivImage", 0.005)]
     return [
         row
-        for dataset in implementations.DATASETS
+        for dataset in method_audits.DATASETS
         for method, rate in cases
         for row in curves(
             {
@@ -221,6 +224,8 @@ def implementation_rows(
                 "method": method,
                 "mechanism": "asgm" if method == "DPSUR" else "easgm",
                 "denominators": "|B|" if method == "DPSUR" else "1 to 2",
+                "denominator": math.nan if method == "DPSUR" else 1.0,
+                "denominator_with_one_more": math.nan if method == "DPSUR" else 2.0,
                 "sample_rate": rate,
                 "dimension": sizes[method],
                 "trials": 100,
@@ -237,7 +242,7 @@ def implementation_rows(
 
 
 def test_criteria_of_figures_4_and_6() -> None:
-    experiment = implementations.IMPLEMENTATIONS
+    experiment = figure_4_methods.EXPERIMENT
     assert answers(experiment, implementation_rows()) == [AGREE] * 5
     assert answers(experiment, implementation_rows(verdict="not-violated"))[0] is UNDECIDED
     assert answers(experiment, implementation_rows(verdict="not-violated", gap=lambda method, rate: 0.0))[0] is DIFFER
@@ -245,10 +250,11 @@ def test_criteria_of_figures_4_and_6() -> None:
     assert answers(experiment, implementation_rows(gap=lambda method, rate: 0.2))[2:4] == [DIFFER, DIFFER]
     assert answers(experiment, implementation_rows(twin="violated"))[4] is DIFFER
     assert answers(experiment, implementation_rows(twin="not run"))[4] is UNDECIDED
-    floors = [{**row, "denominators": "1 to 2"} for row in implementation_rows()]
-    assert answers(implementations.OPACUS_FEASGM, floors) == [AGREE, AGREE]
-    still = [{**row, "denominators": "1 to 1"} for row in floors]
-    assert answers(implementations.OPACUS_FEASGM, still) == [AGREE, DIFFER]
+    assert answers(figure_6_floor.EXPERIMENT, implementation_rows()) == [AGREE, DIFFER]
+    floors = [row for row in implementation_rows() if row["method"] != "DPSUR"]
+    assert answers(figure_6_floor.EXPERIMENT, floors) == [AGREE, AGREE]
+    still = [{**row, "denominators": "1 to 1", "denominator_with_one_more": 1.0} for row in floors]
+    assert answers(figure_6_floor.EXPERIMENT, still) == [AGREE, DIFFER]
 
 
 def theory_rows(
@@ -260,9 +266,9 @@ def theory_rows(
     estimate = estimate or (lambda kind, n, size: 0.9 * ceiling(kind, n, size))
     return [
         row
-        for kind in theory.RATES
-        for n in theory.DIMENSIONS
-        for size in theory.SIZES
+        for kind in figure_5_one_round.RATES
+        for n in figure_5_one_round.DIMENSIONS
+        for size in figure_5_one_round.SIZES
         for row in curves(
             {"mechanism": kind.name, "sample_rate": "0.5", "dimension": n, "dataset_size": size},
             np.linspace(0.0, 1.0, 21).tolist(),
@@ -281,7 +287,7 @@ def _like_the_paper(kind: str, n: int, size: int) -> float:
 
 
 def test_criteria_of_figure_5() -> None:
-    experiment = theory.EXPERIMENT
+    experiment = figure_5_one_round.EXPERIMENT
     small, full, close, potential, wave, monotone, bound, half = range(8)
     found = answers(experiment, theory_rows(_like_the_paper))
     assert found == [AGREE] * 8
@@ -339,7 +345,7 @@ def test_criteria_of_figure_7() -> None:
             )
         ]
 
-    experiment = opacus_200_rounds.EXPERIMENT
+    experiment = figure_7_many_rounds.EXPERIMENT
     assert answers(experiment, rows()) == [AGREE, DIFFER, AGREE]
     assert answers(experiment, rows(leak=0.01)) == [AGREE, AGREE, AGREE]
     assert answers(experiment, rows(gap=-0.01))[0] is DIFFER
@@ -382,7 +388,7 @@ def as_the_table_has_it() -> dict[str, dict[str, str]]:
 
 
 def test_criteria_of_table_2() -> None:
-    experiment = opacus_releases.EXPERIMENT
+    experiment = table_2_releases.EXPERIMENT
     unsupported, asgm, sampler, easgm, feasgm, switch, total, introduction, since = range(9)
 
     def changed(release: str, **values: str) -> list[Answer]:
@@ -412,19 +418,21 @@ def test_criteria_of_table_2() -> None:
 
 def test_no_release_at_all_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        opacus_releases,
+        table_2_releases,
         "audit_opacus",
-        lambda versions, **_: [Audited(v, faults={"running": "the index does not answer"}) for v in versions],
+        lambda versions, **_: [
+            code_audit.Audited(v, faults={"running": "the index does not answer"}) for v in versions
+        ],
     )
     with pytest.raises(NoisymeanError, match="the index does not answer"):
-        opacus_releases.rows(Effort(quick=True, seed=0, jobs=1), lambda _: None)
+        table_2_releases.rows(Effort(quick=True, seed=0, jobs=1), lambda _: None)
 
 
 def test_a_release_that_failed_is_not_kept() -> None:
     rows = as_the_table_has_it()
-    assert opacus_releases.EXPERIMENT.complete(list(rows.values()))
+    assert table_2_releases.EXPERIMENT.complete(Table(rows.values()))
     rows["1.5.4"]["fault"] = "no network"
-    assert not opacus_releases.EXPERIMENT.complete(list(rows.values()))
+    assert not table_2_releases.EXPERIMENT.complete(Table(rows.values()))
 
 
 @pytest.mark.parametrize(
@@ -437,12 +445,12 @@ def test_a_release_that_failed_is_not_kept() -> None:
         (EQUAL, 0.1, 0.2, DIFFER),
     ],
 )
-def test_a_theorem_is_its_evaluations(relation: str, left: float, right: float, answer: Answer) -> None:
+def test_a_theorem_is_its_evaluations(relation: Relation, left: float, right: float, answer: Answer) -> None:
     theorem = Theorem("mine", "here", "this", relation, lambda generator: iter(()))
     rows: list[dict[str, Any]] = [
         {
             "theorem": "mine",
-            "relation": relation,
+            "relation": relation.value,
             "tolerance": 1e-8,
             "setting": "x",
             "at": 0.5,
@@ -451,7 +459,7 @@ def test_a_theorem_is_its_evaluations(relation: str, left: float, right: float, 
         },
         {
             "theorem": "another",
-            "relation": LESS,
+            "relation": LESS.value,
             "tolerance": 1e-8,
             "setting": "x",
             "at": 0.5,
@@ -459,25 +467,25 @@ def test_a_theorem_is_its_evaluations(relation: str, left: float, right: float, 
             "right": 0.0,
         },
     ]
-    assert theorem.statement().claim(rows).answer is answer
+    assert theorem.statement().compare(rows).answer is answer
     # a theorem that nobody evaluated does not hold
-    assert theorem.statement().claim(rows[1:]).answer is DIFFER
+    assert theorem.statement().compare(rows[1:]).answer is DIFFER
 
 
 FAST = {
-    "jensen", "min_equal", "order", "straight", "falls_with_scale", "easgm_limit", "asgm_limit", "asgm_under_claim", "flat_rate",
-    "asgm_has_no_better", "still_floor", "range_of_the_estimate",
+    "Jensen", "min_equal", "Order_in_trade-off", "Upper_bound", "bound_fix_variance", "EASGM_flaws", "ASGM_flaws",
+    "ASGM below SGM", "rate of EASGM", "ASGM and the dimension", "FEASGM, equal floors", "estimation, its range",
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("some", [FAST, pytest.param(None, marks=pytest.mark.slow)], ids=["fast", "all"])
 def test_theorems_hold_but_for_one(monkeypatch: pytest.MonkeyPatch, some: set[str] | None) -> None:
     """What the paper says of ASGM and the dimension is the one that does not hold."""
-    chosen = tuple(one for one in theorems.THEOREMS if some is None or one.sides.__name__ in some)
+    chosen = tuple(one for one in theorems.THEOREMS if some is None or one.name in some)
     assert len(chosen) == (len(theorems.THEOREMS) if some is None else len(some))
     monkeypatch.setattr(theorems, "THEOREMS", chosen)
-    rows = theorems.rows(Effort(quick=True, seed=3, jobs=1), lambda _: None)
-    differ = {one.name for one in chosen if one.statement().claim(rows).answer is not AGREE}
+    rows = Table(theorems.rows(Effort(quick=True, seed=3, jobs=1), lambda _: None))
+    differ = {one.name for one in chosen if one.statement().compare(rows).answer is not AGREE}
     assert differ == {"ASGM and the dimension"}
     assert "not: ASGM and the dimension" in theorems.finding(rows)
 
@@ -485,18 +493,18 @@ def test_theorems_hold_but_for_one(monkeypatch: pytest.MonkeyPatch, some: set[st
 def test_sides_that_have_closed_forms() -> None:
     """Lemma zero's right side is a divergence; the limits of the ceilings are elementary."""
     generator = np.random.default_rng(0)
-    for side in theorem_sides.exponentially_fast(generator):
+    for side in mixtures.zero.evaluate(generator):
         scale = float(re.search(r"N\(0, ([\d.]+)\^2\)", side.setting)[1])
         grid = np.linspace(-12.0, 12.0, 200_001)
         density = np.exp(-0.5 * grid**2) / np.sqrt(2.0 * np.pi)
         loss = np.log(scale) + 0.5 * grid**2 * (1.0 / scale**2 - 1.0)
         assert side.right == pytest.approx(float(np.trapezoid(density * loss, grid)), rel=1e-6)
         assert side.left == pytest.approx(side.right, abs=0.02)
-    for side in theorem_sides.asgm_under_claim(generator):
+    for side in one_round.asgm_under_claim.evaluate(generator):
         assert side.left < side.right
 
 
-# --- kept rows -------------------------------------------------------------------------------------------------------------
+# --- saved rows -------------------------------------------------------------------------------------------------------------
 
 
 def test_rows_come_back_as_they_were(tmp_path: Path) -> None:
@@ -505,38 +513,38 @@ def test_rows_come_back_as_they_were(tmp_path: Path) -> None:
         {"rate": "0.5", "size": 3, "x": 0.1, "y": math.nan, "z": math.inf},
         {"rate": "1", "size": 4, "x": -0.0, "y": 1.0, "z": -math.inf},
     ]
-    keep(tmp_path / "a.json", key_of("a", effort), rows, 1.5)
+    save_rows(tmp_path / "a.json", run_key("a", effort), SavedRows(Table(rows), 1.5))
     json.loads((tmp_path / "a.json").read_text(), parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
-    found = kept(tmp_path / "a.json", key_of("a", effort))
+    found = load_rows(tmp_path / "a.json", run_key("a", effort))
     assert found is not None
     assert found.seconds == 1.5
-    assert repr(found.rows) == repr(rows)
+    assert repr(list(found.table)) == repr(rows)
     assert [path.name for path in tmp_path.iterdir()] == ["a.json"]
 
 
 def test_rows_of_another_run_are_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     effort = Effort(quick=True, seed=7, jobs=1)
-    path, key = tmp_path / "a.json", key_of("a", effort)
-    keep(path, key, [{"x": 1}], 1.0)
-    assert kept(path, key) is not None
-    assert key_of("a", Effort(quick=True, seed=7, jobs=5)) == key
+    path, key = tmp_path / "a.json", run_key("a", effort)
+    save_rows(path, key, SavedRows(Table([{"x": 1}]), 1.0))
+    assert load_rows(path, key) is not None
+    assert run_key("a", Effort(quick=True, seed=7, jobs=5)) == key
     images = tmp_path / "images"
     images.mkdir()
     for other in (
-        key_of("b", effort),
-        key_of("a", Effort(quick=False, seed=7, jobs=1)),
-        key_of("a", Effort(quick=True, seed=8, jobs=1)),
-        key_of("a", Effort(quick=True, seed=7, jobs=1, data_dir=str(images))),
+        run_key("b", effort),
+        run_key("a", Effort(quick=False, seed=7, jobs=1)),
+        run_key("a", Effort(quick=True, seed=8, jobs=1)),
+        run_key("a", Effort(quick=True, seed=7, jobs=1, data_dir=str(images))),
         {**key, "code": "changed"},
         {**key, "packages": {**key["packages"], "numpy": "0"}},
     ):
-        assert kept(path, other) is None
-    before = key_of("a", Effort(quick=True, seed=7, jobs=1, data_dir=str(images)))
+        assert load_rows(path, other) is None
+    before = run_key("a", Effort(quick=True, seed=7, jobs=1, data_dir=str(images)))
     (images / "more.npz").write_bytes(b"1")
-    assert key_of("a", Effort(quick=True, seed=7, jobs=1, data_dir=str(images))) != before
+    assert run_key("a", Effort(quick=True, seed=7, jobs=1, data_dir=str(images))) != before
     path.write_text(path.read_text()[:-5])
-    assert kept(path, key) is None
-    assert kept(tmp_path / "none.json", key) is None
+    assert load_rows(path, key) is None
+    assert load_rows(tmp_path / "none.json", key) is None
 
 
 # --- all of them, into one page -------------------------------------------------------------------------------------------
@@ -559,10 +567,10 @@ class Fake:
             place=f"Figure of {name}",
             shows=f"what {name} shows",
             rows=self.rows,
-            figure=picture,
+            picture=picture,
             finding=lambda rows: f"{len(rows)} rows.",
             statements=(
-                Statement(
+                PaperStatement(
                     "Section 1",
                     says,
                     "x > 0 in every row",
@@ -570,7 +578,7 @@ class Fake:
                         all(float(row["x"]) > 0 for row in rows), f"x = {rows[0]['x']}.", otherwise="It is not."
                     ),
                 ),
-                Statement(
+                PaperStatement(
                     "Section 2",
                     "It is negative.",
                     "x < 0 in every row",
@@ -672,26 +680,32 @@ def many_claims(count: int) -> list[dict[str, str]]:
 def test_the_page_in_a_browser(tmp_path: Path, width: int, scheme: Any) -> None:
     fake = Fake("drawn").experiment
     picture([{"x": 1.0}, {"x": 2.0}]).savefig(tmp_path / "drawn.png")
+    record = {
+        "name": "drawn",
+        "place": fake.place,
+        "shows": fake.shows,
+        "finding": "Found.",
+        "claims": many_claims(12),
+        "notes": ["A note."],
+        "data": "out/drawn.csv",
+        "seconds": 1.0,
+        "from_before": False,
+    }
+    failed = {
+        "name": "failed",
+        "place": "Table 2",
+        "shows": "a table",
+        "claims": [],
+        "fault": "the index does not answer",
+    }
+    later = {"name": "later", "place": "Figure 7", "shows": "a figure", "claims": []}
     sections = [
-        reproduction_page.Section(
-            "drawn",
-            fake.place,
-            fake.shows,
-            "noisymean reproduce drawn",
-            "Found.",
-            many_claims(12),
-            ("A note.",),
-            "drawn.csv",
-            (tmp_path / "drawn.png").read_bytes(),
-            "1 s.",
-        ),
-        reproduction_page.Section(
-            "failed", "Table 2", "a table", "noisymean reproduce failed", fault="the index does not answer"
-        ),
-        reproduction_page.Section("later", "Figure 7", "a figure", "noisymean reproduce later"),
+        pages.Section(record, "noisymean reproduce drawn", (tmp_path / "drawn.png").read_bytes()),
+        pages.Section(failed, "noisymean reproduce failed"),
+        pages.Section(later, "noisymean reproduce later"),
     ]
     file = tmp_path / "index.html"
-    file.write_text(reproduction_page.render(sections, command="noisymean reproduce all", quick=True), encoding="utf-8")
+    file.write_text(pages.render(sections, command="noisymean reproduce all", quick=True), encoding="utf-8")
     with browser_page(width=width, scheme=scheme) as seen:
         page = seen.page
         page.goto(file.as_uri())

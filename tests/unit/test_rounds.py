@@ -13,13 +13,16 @@ import pytest
 import many_rounds_oracles as reference
 import noisymean as nm
 import oracles
-from noisymean.compose.engine import Chain, Loss, Rounds, least_epsilon
+from noisymean.compose.engine import Chain, Rounds, least_epsilon
 from noisymean.compose.grid.composition import GridComposition
+from noisymean.cumulants import SlowDecay
 from noisymean.laws.closed import Gaussian, Identity
-from noisymean.laws.cumulants import GaussianPairCumulants, SlowDecay
-from noisymean.laws.gaussian import gaussian_pair
+from noisymean.laws.gaussian import GaussianPairCumulants, gaussian_pair
 from noisymean.laws.subsampled import Subsampled
-from noisymean.many_rounds import (
+from noisymean.numerics.logs import Array
+from noisymean.tradeoff import Side, Tails, TradeOff
+from rounds_of import (
+    ByHand,
     ceiling_clt_rounds,
     ceiling_rounds,
     claimed_rounds,
@@ -28,23 +31,21 @@ from noisymean.many_rounds import (
     sgm_cumulants,
     transparent_rounds,
 )
-from noisymean.numerics.logs import Array
-from noisymean.tradeoff import Side, Tails, TradeOff
 
 SIDES = (Side.BELOW, Side.ABOVE)
 
 
-def sgm(rate: float, sigma: float) -> Loss:
-    return Loss(lambda: Subsampled(Gaussian(1.0 / sigma), rate), sgm_cumulants(rate, sigma))
+def sgm(rate: float, sigma: float) -> ByHand:
+    return ByHand(lambda: Subsampled(Gaussian(1.0 / sigma), rate), sgm_cumulants(rate, sigma))
 
 
-def gaussian(mu: float) -> Loss:
-    return Loss(lambda: Gaussian(mu), GaussianPairCumulants(1.0, np.ones(1), np.array([mu]), 0.0))
+def gaussian(mu: float) -> ByHand:
+    return ByHand(lambda: Gaussian(mu), GaussianPairCumulants(1.0, np.ones(1), np.array([mu]), 0.0))
 
 
-def pair(dimension: int, shift: float, step: int) -> Loss:
+def pair(dimension: int, shift: float, step: int) -> ByHand:
     log_scale = -float(np.log1p(1.0 / step))
-    return Loss(
+    return ByHand(
         lambda: gaussian_pair(dimension, shift, log_scale=log_scale),
         GaussianPairCumulants(float(dimension), np.ones(1), np.array([shift]), log_scale),
     )
@@ -98,7 +99,7 @@ def test_the_contour_lies_inside_the_bracket_of_the_grid(name: str, reverse: boo
     rounds = rounds.inverse() if reverse else rounds
     exact = rounds.tradeoff()
     grid = GridComposition(
-        tuple((count, loss.curve()) for count, loss in rounds.parts), 1 << (16 if name == "sgm C" else 14)
+        tuple((count, law.several()) for count, law in rounds.parts), 1 << (16 if name == "sgm C" else 14)
     )
     low, high = bracket(grid.inverse() if reverse else grid, delta)
     with np.errstate(all="ignore"):
@@ -184,8 +185,8 @@ def test_a_swapped_pair_is_the_inverse() -> None:
         assert bracket(forward, delta) == pytest.approx(bracket(swapped.inverse(), delta), rel=1e-9)
 
 
-def pair_of(dimension: int, shift: float, scale: float) -> Loss:
-    return Loss(
+def pair_of(dimension: int, shift: float, scale: float) -> ByHand:
+    return ByHand(
         lambda: gaussian_pair(dimension, shift, scale),
         GaussianPairCumulants(float(dimension), np.ones(1), np.array([shift]), math.log(scale)),
     )
@@ -205,7 +206,7 @@ class TestChain:
             assert exact <= chain.log_delta(epsilon, Side.ABOVE)
 
     def test_is_close_where_one_link_is_nothing(self) -> None:
-        nothing = Rounds(((1, Loss(Identity, None)),))
+        nothing = Rounds(((1, ByHand(Identity, None)),))
         link = Rounds(((1, gaussian(1.0)),))
         exact = Gaussian(1.0).epsilon(1e-5)
         for chain in (Chain(nothing, link), Chain(nothing, link).inverse()):
@@ -233,7 +234,7 @@ class TestChain:
 
     def test_is_worked_out_where_one_evaluation_does_not_tell(self) -> None:
         """Rounds of which only the curve is known go on the grid: slow, and no reason to leave the chain out."""
-        on_the_grid = Rounds(((2, Loss(lambda: Gaussian(0.3), None)),))
+        on_the_grid = Rounds(((2, ByHand(lambda: Gaussian(0.3), None)),))
         chain = Chain(on_the_grid, Rounds(((1, gaussian(0.5)),)))
         alone = Gaussian(0.3 * math.sqrt(2.0)).epsilon(1e-5)
         assert on_the_grid.at_most(50.0, math.log(1e-5)) is True
@@ -270,14 +271,14 @@ class TestAtMost:
     @pytest.mark.parametrize("mu", [0.1, 1.0, 4.0])
     @pytest.mark.parametrize("steps", [2, 7, 1000])
     def test_on_the_grid_a_rough_look_sees_bounds_only(self, mu: float, steps: int) -> None:
-        rounds = Rounds(((steps, Loss(lambda: Gaussian(mu / math.sqrt(steps)), None)),))
+        rounds = Rounds(((steps, ByHand(lambda: Gaussian(mu / math.sqrt(steps)), None)),))
         exact = Gaussian(mu).epsilon(1e-5)
         assert rounds.at_most(exact * 1.2, math.log(1e-5)) is True
         assert rounds.at_most(exact * 0.999, math.log(1e-5)) is None
 
     def test_answers_are_remembered(self) -> None:
         curve = Counted(0.3)
-        rounds = Rounds(((2, Loss(lambda: curve, None)),))
+        rounds = Rounds(((2, ByHand(lambda: curve, None)),))
         first = rounds.epsilon(1e-5, Side.ABOVE)
         looks = curve.looks[0]
         assert rounds.epsilon(1e-5, Side.ABOVE) == first

@@ -19,7 +19,8 @@ from noisymean.targets import registry
 from noisymean.targets.callable_ import UserCallable
 from noisymean.targets.claims import below, claimed_curve
 from noisymean.targets.protocol import Neighbour
-from noisymean.targets.synthetic import Gradients, Synthetic
+from noisymean.targets.records import Gradients
+from noisymean.targets.synthetic import Synthetic
 from noisymean.tradeoff import Side
 
 

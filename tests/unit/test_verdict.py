@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -11,6 +9,7 @@ import noisymean as nm
 from command_line import run
 from noisymean import accountant
 from noisymean.errors import Contradiction, NoisymeanError
+from noisymean.runs import Run
 from noisymean.verdict import Claim, Word, check_order, decide
 
 
@@ -51,7 +50,7 @@ def test_order() -> None:
 
 
 def test_a_contradiction_is_our_error_and_no_number_is_printed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(accountant, "_guarantee", lambda *_, **__: 0.001)
+    monkeypatch.setattr(accountant, "guaranteed", lambda *_: 0.001)
     options = "--mechanism easgm --dataset-size 1000 --dimension 100 --sample-rate 0.1 --noise-multiplier 1 --steps 10"
     code, out, err = run("account", *options.split(), "--delta", "1e-5", "--json")
     assert code == 70
@@ -61,12 +60,12 @@ def test_a_contradiction_is_our_error_and_no_number_is_printed(monkeypatch: pyte
 
 def test_a_contradiction_on_one_pair_is_not_hidden_by_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
     """One record more leaks less than one less: its guarantee is the wrong one, and the larger of the two is in order."""
-    wrong = accountant._guarantee
+    right = accountant.guaranteed
 
-    def one_is_wrong(mechanism: nm.EASGM, *rest: Any, **options: Any) -> float:
-        return 0.001 if mechanism.dataset_size == 50 else wrong(mechanism, *rest, **options)
+    def one_is_wrong(run: Run, question: accountant.Question) -> float:
+        return 0.001 if run.dataset_size == 50 else right(run, question)
 
-    monkeypatch.setattr(accountant, "_guarantee", one_is_wrong)
+    monkeypatch.setattr(accountant, "guaranteed", one_is_wrong)
     with pytest.raises(Contradiction, match=r"exceeds guarantee 0\.001"):
         nm.account(
             nm.EASGM(dataset_size=50, dimension=100, sample_rate=0.1, noise_multiplier=1.0), steps=10, delta=1e-5

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property
 from time import perf_counter
-from typing import TYPE_CHECKING, final
+from typing import Any
 
 from noisymean.audit import runner
 from noisymean.audit.distinguishers import Distinguisher, Labelled
+from noisymean.audit.distinguishers import distinguisher as distinguisher_named
 from noisymean.audit.estimate import Estimate, check_levels, estimate
 from noisymean.audit.reference import Reference, reference
+from noisymean.audit.result import Audit
 from noisymean.audit.runner import Processes, Workers
 from noisymean.audit.store import Store
 from noisymean.audit.trials import Plan, generator, joined, plan
-from noisymean.audit.verdict import Verdict, judge
+from noisymean.audit.verdict import TrialVerdict, judge
 from noisymean.errors import Undefined
 from noisymean.targets.protocol import Known, Target
+from noisymean.targets.registry import imported
 from noisymean.tradeoff import TradeOff
-
-if TYPE_CHECKING:
-    from noisymean.audit.sight import Sight
 
 # Of the seed's streams, the one for the simulated truth; blocks use the small numbers.
 _REFERENCE = 2**31
@@ -29,72 +27,53 @@ _REFERENCE = 2**31
 _LEAST_TO_LEARN = 6
 
 
-@final
-@dataclass(frozen=True, eq=False)
-class Audit:
-    """What was run, what was found, and what it means."""
-
-    target: str
-    steps: int
-    distinguisher: str
-    plan: Plan
-    finished: int
-    found: Estimate
-    claim: TradeOff | None
-    reference: Reference | None
-    # None: nothing is claimed, or the audit was interrupted before it found anything against the claim
-    verdict: Verdict | None
-    interrupted: bool
-    seconds: float
-
-    @property
-    def power(self) -> float | None:
-        """The audited delta(0) as a share of the true one."""
-        truth = None if self.reference is None else self.reference.curve.advantage()
-        return None if not truth else self.found.delta_lower / truth
-
-    @cached_property
-    def sight(self) -> Sight:
-        """What trials like these would have caught; Undefined where nothing is claimed."""
-        from noisymean.audit.sight import sight
-
-        return sight(self)
+def target_of(thing: Any, **settings: Any) -> Target:
+    """What can be audited, from a target, a mechanism, a name or a function; imported by name, since it computes claims."""
+    target: Target = imported("noisymean.targets.entry:target_of")(thing, **settings)
+    return target
 
 
 def audit(
-    target: Target,
-    distinguisher: Distinguisher,
+    target: Any,
+    distinguisher: Distinguisher | str | None = None,
     *,
     seed: int,
     trials: int = 10_000,
     confidence: float = 0.95,
     delta: float = 1e-5,
-    claim: TradeOff | None = None,
+    claim: Any = None,
     truth: Reference | None = None,
     workers: Workers | None = None,
     store: Store | None = None,
     resume: bool = False,
     progress: Callable[[int], None] = lambda trials: None,
+    **settings: Any,
 ) -> Audit:
     """Run `trials` trials, half on each dataset, and judge them against `claim` (default: the target's own).
 
-    `truth` is the `reference` of another audit of the same target with the same seed, to save computing it again.
+    `target` is a `Target`, a mechanism, a function at the top level of a file, "FILE.py:NAME" or "opacus==X". A function of
+    gradients, the one that `probe` takes, and a library need `settings`: `dataset_size`, `dimension`, `sample_rate` or
+    `batch_size`, `noise_multiplier`, and optionally `max_grad_norm`, `gradients`, `steps`, and `mechanism` where it is known.
+    `distinguisher` is one, or its name; None: the best that is possible. `claim` is epsilon, (epsilon, delta), `SGM(...)` for
+    each round, or a trade-off function. `truth` is the `reference` of another audit of the same target with the same seed, to
+    save computing it again.
 
-    >>> from noisymean.audit.distinguishers import distinguisher
     >>> from noisymean.mechanisms import EASGM
-    >>> from noisymean.targets.synthetic import Synthetic
     >>> mechanism = EASGM(dataset_size=4, dimension=100, sample_rate="0.05", noise_multiplier=10.0)
-    >>> target = Synthetic(mechanism=mechanism)
-    >>> result = audit(target, distinguisher("likelihood-ratio", target), seed=1, trials=1000)
+    >>> result = audit(mechanism, seed=1, trials=1000)
     >>> result.verdict.word, result.found.delta_lower > 0.8
     ('violated', True)
     """
     start = perf_counter()
     # said before the trials are run, not after
     check_levels(confidence, delta)
+    target = target_of(target, **{"gradient_seed": seed, **settings})
+    if not isinstance(distinguisher, Distinguisher):
+        distinguisher = distinguisher_named(distinguisher, target)
     what = plan(target, distinguisher, seed=seed, trials=trials)
     training = training_blocks(what, distinguisher)
-    claim = target.claim() if claim is None else claim
+    claimed: TradeOff | None = imported("noisymean.targets.entry:claim_of")(claim, target.steps)
+    claimed = target.claim() if claimed is None else claimed
     truth = _truth(target.known(), target.steps, seed) if truth is None else truth
     done = runner.run(what, workers or Processes(), store=store, resume=resume, progress=progress)
     learned = joined([block for block in done.blocks if block.index < training])
@@ -110,15 +89,15 @@ def audit(
         plan=what,
         finished=sum(block.trials for block in done.blocks),
         found=found,
-        claim=claim,
+        claim=claimed,
         reference=truth,
-        verdict=None if claim is None else _judged(found, claim, done.interrupted),
+        verdict=None if claimed is None else _judged(found, claimed, done.interrupted),
         interrupted=done.interrupted,
         seconds=perf_counter() - start,
     )
 
 
-def _judged(found: Estimate, claim: TradeOff, interrupted: bool) -> Verdict | None:
+def _judged(found: Estimate, claim: TradeOff, interrupted: bool) -> TrialVerdict | None:
     """Stopping early proves a violation as well as going on does; that there is none was not looked for to the end."""
     verdict = judge(found, claim)
     return None if interrupted and verdict.word == "not-violated" else verdict

@@ -35,7 +35,7 @@ class Interval:
     upper: float
 
     def record(self) -> dict[str, float]:
-        """For JSON."""
+        """The three numbers by name, as JSON has them."""
         return {"estimate": self.estimate, "lower": self.lower, "upper": self.upper}
 
 

@@ -4,9 +4,12 @@ x = o/(sigma C), gradients g_j in units of C. Given the batch B, x ~ N(S_B/(sigm
 
     log p(x) = log sum_B  w_B exp( n log c_B - c_B^2 |x|^2/2 + (c_B/sigma) sum_{j in B} x.g_j - |S_B|^2/(2 sigma^2) )
 
-up to a constant that D and D' share. It depends on x through (|x|^2, x.g_1, ..., x.g_{N+1}) only, and on the gradients through
-their Gram matrix; all 2^N batches are one matrix product. If every gradient is a multiple of u, (|x|^2, x.u) is enough and
-batches of the same size are one component: any N. Rounds are independent, so their log-likelihood ratios add.
+up to a constant that D and D' share. Where the noise on this dataset is sigma' instead (it follows from N), x ~ N(S_B/(sigma c),
+(sigma'/sigma)^2 I_n/c^2): the same with sigma' for sigma and c sigma/sigma' for c.
+
+It depends on x through (|x|^2, x.g_1, ..., x.g_{N+1}) only, and on the gradients through their Gram matrix; all 2^N batches are
+one matrix product. If every gradient is a multiple of u, (|x|^2, x.u) is enough and batches of the same size are one component:
+any N. Rounds are independent, so their log-likelihood ratios add.
 """
 
 from __future__ import annotations
@@ -20,7 +23,6 @@ import numpy as np
 from noisymean.errors import Undefined
 from noisymean.numerics import binomial
 from noisymean.numerics.logs import Array
-from noisymean.targets.divided import divided
 from noisymean.targets.protocol import Known, Neighbour
 
 LARGEST_ENUMERATION = 16
@@ -32,7 +34,7 @@ _CACHED = 1 << 15
 
 @final
 @dataclass(frozen=True, eq=False)
-class Law:
+class MixtureLaw:
     """log p(x) = log sum_i exp(constants[i] + coefficients[i] @ statistic)."""
 
     constants: Array
@@ -95,9 +97,9 @@ class KnownPair:
         return np.asarray(rows @ rows.T / self.known.max_grad_norm**2)
 
     @cached_property
-    def laws(self) -> dict[Neighbour, Law]:
+    def laws(self) -> dict[Neighbour, MixtureLaw]:
         """The law on D and on D'."""
-        return {neighbour: self._law(neighbour, *divided(self.known.mechanism)[neighbour]) for neighbour in Neighbour}
+        return {neighbour: self._law(neighbour) for neighbour in Neighbour}
 
     def statistics(self, outputs: Array) -> Array:
         """(|x|^2, x.g_1, ...) or (|x|^2, x.u) of every round, shape (trials * steps, 1 + rows)."""
@@ -141,9 +143,7 @@ class KnownPair:
 
     def sample(self, neighbour: Neighbour, generator: np.random.Generator, rounds: int) -> Array:
         """Statistics of `rounds` independent rounds, without the n coordinates: those across are one chi-square number."""
-        rate, fixed = divided(self.known.mechanism)[neighbour]
-        sigma, count = self.known.mechanism.noise_multiplier, self.known.mechanism.dataset_size or 0
-        extra = neighbour is Neighbour.LARGER
+        rate, count, extra = self._rate(neighbour), self._count, neighbour is Neighbour.LARGER
         if self.known.structured is not None:
             shared = generator.binomial(count, rate, size=rounds).astype(np.float64)
             new = (generator.random(rounds) < (rate if extra else 0.0)).astype(np.float64)
@@ -154,7 +154,7 @@ class KnownPair:
             if not extra:
                 along[:, -1] = 0.0
             sizes = along.sum(axis=1)
-        divisors = np.maximum(sizes, 1.0) if fixed is None else np.full(rounds, fixed)
+        sigma, divisors = self._scaled(neighbour, sizes)
         axes = self._axes
         inside = (along @ axes / sigma + generator.standard_normal((rounds, axes.shape[1]))) / divisors[:, None]
         rest = self.dimension - axes.shape[1]
@@ -170,25 +170,39 @@ class KnownPair:
         kept[: -self.dimension] = False
         return np.asarray(vectors[:, kept] * np.sqrt(values[kept]))
 
-    def _law(self, neighbour: Neighbour, rate: float, fixed: float | None) -> Law:
-        sigma, extra = self.known.mechanism.noise_multiplier, neighbour is Neighbour.LARGER
+    @property
+    def _count(self) -> int:
+        """The number of records of D, the smaller dataset."""
+        return self.known.mechanism.dataset_size or 0
+
+    def _rate(self, neighbour: Neighbour) -> float:
+        return float(self.known.mechanism.rate_at(neighbour.size(self._count)))
+
+    def _scaled(self, neighbour: Neighbour, sizes: Array) -> tuple[float, Array]:
+        """sigma' on this dataset, and c sigma/sigma' for batches of these sizes."""
+        mechanism, size = self.known.mechanism, neighbour.size(self._count)
+        sigma = mechanism.noise_at(size)
+        return sigma, mechanism.divisors(size, sizes) * (mechanism.noise_multiplier / sigma)
+
+    def _law(self, neighbour: Neighbour) -> MixtureLaw:
+        rate, extra = self._rate(neighbour), neighbour is Neighbour.LARGER
         if self.known.structured is not None:
             weights, sizes, sums = self._by_size(rate, extra)
             members, squares = sums[None, :], sums**2
         else:
             weights, sizes, members = self._by_batch(rate, extra)
             squares = np.einsum("ji,jk,ki->i", members, self.gram, members, optimize=True)
-        divisors = np.maximum(sizes, 1.0) if fixed is None else np.full(sizes.shape, fixed)
+        sigma, divisors = self._scaled(neighbour, sizes)
         constants = weights + self.dimension * np.log(divisors) - squares / (2.0 * sigma**2)
         coefficients = np.vstack([-0.5 * divisors**2, members * (divisors / sigma)]).T
         possible = weights > -np.inf
-        return Law(constants[possible], np.ascontiguousarray(coefficients[possible]))
+        return MixtureLaw(constants[possible], np.ascontiguousarray(coefficients[possible]))
 
     def _by_size(self, rate: float, extra: bool) -> tuple[Array, Array, Array]:
         """Log weights, batch sizes and sums along u, batches of the same size together."""
         assert self.known.structured is not None
-        datasets, count = self.known.structured.datasets, self.known.mechanism.dataset_size or 0
-        nodes = binomial.enumerated(count, rate)
+        datasets = self.known.structured.datasets
+        nodes = binomial.enumerated(self._count, rate)
         with np.errstate(divide="ignore"):
             weights = np.log(nodes.weights)
             if not extra:

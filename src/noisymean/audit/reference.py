@@ -22,8 +22,8 @@ from noisymean.audit.laws import KnownPair
 from noisymean.errors import Undefined
 from noisymean.laws.closed import Gaussian
 from noisymean.laws.finite import FiniteOutcomes
-from noisymean.laws.on_a_line import explicit_pairs
 from noisymean.laws.subsampled import Subsampled
+from noisymean.leakage import explicit_pairs
 from noisymean.numerics.logs import Array
 from noisymean.targets.protocol import Known, Neighbour, Structure
 from noisymean.tradeoff import TradeOff
@@ -60,11 +60,12 @@ def reference(known: Known, steps: int, generator: np.random.Generator) -> Refer
     pair = KnownPair(known)
     losses = simulated(pair, steps, generator, draws_for(steps, pair.components))
     exact = closed_form(known) if steps == 1 else None
+    told = ", if it is the mechanism that was told" if known.told else ""
     if exact is not None:
-        return Reference(exact, "closed form", 0.0, losses)
+        return Reference(exact, f"closed form{told}", 0.0, losses)
     parts = [weighted(a, b) for a, b in zip(*(np.array_split(side, _PARTS) for side in losses), strict=True)]
     error = float(np.std([part.advantage() for part in parts], ddof=1)) / np.sqrt(_PARTS)
-    return Reference(weighted(*losses), "simulated statistic", max(error, 1e-9), losses)
+    return Reference(weighted(*losses), f"simulated statistic{told}", max(error, 1e-9), losses)
 
 
 def draws_for(steps: int, components: int) -> int:

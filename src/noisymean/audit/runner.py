@@ -46,7 +46,7 @@ class Processes:
             raise InvalidInput("jobs", self.count, "a whole number from 1 to 4096")
 
     def run(self, plan: Plan, indices: Sequence[int]) -> Iterator[Block]:
-        """Unordered."""
+        """In the order in which they are finished."""
         if self.count == 1:
             yield from (run_block(plan, index) for index in indices)
             return
@@ -73,7 +73,7 @@ class Dask:
     patience: float = 10.0
 
     def run(self, plan: Plan, indices: Sequence[int]) -> Iterator[Block]:
-        """Unordered, a few blocks ahead of what the workers have finished."""
+        """In the order in which they are finished; a few are handed out ahead."""
         try:
             dask: Any = importlib.import_module("dask.distributed")
         except ImportError:
@@ -124,7 +124,7 @@ def _in_a_worker(plan: Plan, index: int) -> Block:
 
 
 def _dead_worker(plan: Plan) -> FaultyTrial:
-    """Silence would look like an answer."""
+    """A complaint that nothing was judged: silence would look like an answer."""
     name = registry.rebuilt(json.loads(plan.target)).name
     return FaultyTrial(
         f"{name}: a worker process died in the middle of a trial (it was killed, crashed, or ran out of memory), so"

@@ -27,9 +27,9 @@ import numpy as np
 from scipy.special import ndtr
 from scipy.stats import binom
 
-from noisymean.audit.audit import Audit
 from noisymean.audit.distinguishers.base import RATES
 from noisymean.audit.intervals import Levels, advantage_limit, upper_limit
+from noisymean.audit.result import Audit
 from noisymean.audit.trials import MOST_TRIALS
 from noisymean.errors import Undefined
 from noisymean.laws.closed import EpsilonDelta, Gaussian
@@ -61,7 +61,7 @@ class Broken:
                 return cls(1.0)
 
     def curve(self, shift: float) -> TradeOff:
-        """At this shift."""
+        """The trade-off function of the mechanism at this shift over its noise."""
         return Gaussian(shift) if self.rate == 1.0 else Subsampled(Gaussian(shift), self.rate)
 
     def main_point(self, shift: float) -> tuple[float, float]:

@@ -67,7 +67,7 @@ class Plan:
         return trials - trials // 2, trials // 2
 
     def configuration(self) -> dict[str, Any]:
-        """As JSON."""
+        """All that decides the trials, as JSON: the digest is its hash."""
         return {
             "stream": STREAM,
             "target": json.loads(self.target),
@@ -110,7 +110,7 @@ class Block:
 
     @property
     def trials(self) -> int:
-        """Runs in it."""
+        """The number of runs in the block, on both datasets together."""
         return int(self.smaller.shape[0] + self.larger.shape[0])
 
 

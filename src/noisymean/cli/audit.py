@@ -9,22 +9,21 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from noisymean.audit import Dask, Processes, Store, audit, distinguisher
+from noisymean.audit import Audit, Dask, Processes, Store, audit, distinguisher
 from noisymean.audit.audit import training_blocks
 from noisymean.audit.distinguishers import NAMES, Distinguisher, NormalityTest
 from noisymean.audit.estimate import check_levels
 from noisymean.audit.runner import Workers
 from noisymean.audit.trials import plan
 from noisymean.cli import gate, options, values
-from noisymean.cli.audit_output import record, show
 from noisymean.cli.faults import INTERRUPTED
-from noisymean.cli.output import emit_json, note, plot_file, write_plot
+from noisymean.cli.output import console, emit_json, note, plot_file, say, write_plot
 from noisymean.cli.progress import progress
+from noisymean.cli.shown import table_of
 from noisymean.cli.targets import NAMES as NAMES_OF_TARGETS
 from noisymean.cli.targets import Typed, claim_of, target_of
 from noisymean.cli.wants import Missing, refused
 from noisymean.errors import InvalidInput
-from noisymean.report import audit_plots
 from noisymean.targets.protocol import Target
 
 _Text: TypeAlias = str | None
@@ -36,8 +35,11 @@ def _option(name: str, metavar: str, text: str) -> typer.models.OptionInfo:
 
 
 def command(
+    context: typer.Context,
     target: Annotated[str, typer.Argument(metavar="TARGET", help=f"What is audited: {', '.join(NAMES_OF_TARGETS)}.")],
-    mechanism: Annotated[_Text, _option("--mechanism", "NAME", "For synthetic: as in 'noisymean curve'.")] = None,
+    mechanism: Annotated[
+        _Text, _option("--mechanism", "NAME", "As in 'noisymean curve'; of FILE.py:NAME, if known.")
+    ] = None,
     dataset_size: options.DatasetSize = None,
     dimension: options.Dimension = None,
     sample_rate: options.SampleRate = None,
@@ -106,25 +108,7 @@ def command(
     workers = _workers(jobs, dask)
 
     def built(number: int) -> tuple[Target, Distinguisher, Typed]:
-        typed = Typed(
-            mechanism=mechanism,
-            dataset_size=dataset_size,
-            dimension=dimension,
-            sample_rate=sample_rate,
-            batch_size=batch_size,
-            noise_multiplier=noise_multiplier,
-            max_grad_norm=max_grad_norm,
-            gradients=gradients,
-            steps=steps,
-            seed=number,
-            images=images,
-            data_dir=data_dir,
-            loss_reduction=loss_reduction,
-            poisson=poisson,
-            mode=mode,
-            denominator=denominator,
-            device=device,
-        )
+        typed = Typed.of(context.params, number)
         what = target_of(target, typed)
         return what, _distinguisher(distinguisher_name, test, what), typed
 
@@ -163,18 +147,27 @@ def command(
             progress=tell,
         )
     if figure is not None:
-        write_plot("plot", audit_plots.audit_figure(result), figure)
+        write_plot("plot", result.plot(), figure)
         note(f"plot written to {figure}")
     note(f"{result.seconds:.1f} s")
     if json:
-        emit_json(record(result))
+        emit_json(result.to_dict())
     else:
-        show(result, gdp=gdp)
+        _print(result, gdp=gdp)
     if result.interrupted:
         if kept is not None:
             note(f"{result.finished:,} of {count:,} trials are in {kept.path}; add --resume --seed {number} to go on")
         raise typer.Exit(INTERRUPTED)
     gated.check([gate.of_audit(result)])
+
+
+def _print(result: Audit, *, gdp: bool) -> None:
+    out = console()
+    say(out, f"Audit of {result.target}")
+    say(out, result.settings)
+    out.print(table_of(result.lines(), numbers_from=1, gap_after=1))
+    for sentence in result.sentences(parametric=gdp):
+        say(out, sentence)
 
 
 def _workers(jobs: str, dask: str | None) -> Workers:

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import Annotated
 
 import typer
 from rich import box
-from rich.progress import BarColumn, MofNCompleteColumn, TimeRemainingColumn
-from rich.progress import Progress as Bar
 from rich.table import Table
 
 from noisymean import __version__
 from noisymean.cli import gate, options, values
-from noisymean.cli.output import console, emit_json, error_console, note, said_beside_a_bar, say, visible
+from noisymean.cli.output import console, emit_json, note, say, visible
 from noisymean.cli.pages import page_file, write_page
+from noisymean.cli.shown import bar
 from noisymean.errors import InvalidInput
-from noisymean.probe.code_audit import MEAN, NO_POISSON, SUM, Audited, Progress, audit_opacus, record, versions_of
+from noisymean.probe.code_audit import MEAN, NO_POISSON, SUM, Audited, audit_opacus, record, versions_of
 from noisymean.probe.conclusions import Denominator, poisson_words, read_mechanism, read_verdict
 from noisymean.probe.laws import Kind
 from noisymean.probe.packages import source_of
@@ -69,11 +67,18 @@ def command(
     target = None if html is None else page_file("html", html)
     if target is not None:
         need_pages("jinja2")
-    with _bar(len(chosen)) as progress:
+    with bar("releases", len(chosen), counted=True) as shown:
+
+        def progress(one: Audited, done: int, total: int) -> None:
+            if shown is None:
+                note(f"{done} of {total}: opacus=={one.version}, {one.seconds:.0f} s")
+            else:
+                shown[0].update(shown[1], completed=done, description=f"after {one.version}")
+
         results = audit_opacus(chosen, jobs=min(max(count, 1), len(chosen)), fresh=fresh, progress=progress)
     if target is not None:
-        shown = f"noisymean code-audit opacus --versions {versions or _ALL}"
-        write_page("html", target, code_audit_page.page(results, command=shown, version=__version__))
+        typed = f"noisymean code-audit opacus --versions {versions or _ALL}"
+        write_page("html", target, code_audit_page.page(results, command=typed, version=__version__))
         note(f"page written to {target}")
     if json:
         emit_json({"package": OPACUS, "releases": [record(one) for one in results], "version": __version__})
@@ -87,18 +92,6 @@ def command(
             for option in (MEAN, *((NO_POISSON,) if NO_POISSON in one.findings else ()))
         ]
     )
-
-
-@contextmanager
-def _bar(total: int) -> Iterator[Progress]:
-    out = error_console()
-    if not out.is_terminal:
-        yield lambda one, done, total: note(f"{done} of {total}: opacus=={one.version}, {one.seconds:.0f} s")
-        return
-    columns = (said_beside_a_bar("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Bar(*columns, console=out, transient=True) as bar:
-        task = bar.add_task("releases", total=total)
-        yield lambda one, done, total: bar.update(task, completed=done, description=f"after {one.version}")
 
 
 def _print(results: list[Audited]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -48,48 +49,20 @@ def command(
             raise InvalidInput("action", action, "list or fetch", "e.g. noisymean data list")
 
 
-def _where(dataset: data.Dataset, folder: Path | None) -> str | None:
-    """Where the set can be read from, if anywhere."""
-    if data.is_cached(dataset):
-        return "cache"
-    if folder is not None:
-        try:
-            data.load(dataset.name, train=False, data_dir=folder)
-        except InvalidInput:
-            return None
-        return str(folder)
-    return None
-
-
 def _list(folder: Path | None, as_json: bool) -> None:
-    found = [(dataset, _where(dataset, folder)) for dataset in data.CATALOGUE.values()]
+    found = [(one, data.where_to_read(one, folder)) for one in data.CATALOGUE.values()]
     if as_json:
-        records = [
-            {
-                "name": dataset.name,
-                "package": dataset.package,
-                "client": dataset.client.value,
-                "sha256": dataset.sha256,
-                "bytes": dataset.bytes,
-                "shape": list(dataset.shape),
-                "train": dataset.train,
-                "test": dataset.test,
-                "licence": dataset.licence,
-                "authors": dataset.authors,
-                "where": where,
-            }
-            for dataset, where in found
-        ]
+        records = [{**asdict(one), "client": one.client.value, "where": where} for one, where in found]
         emit_json({"cache": str(data.cache_folder()), "datasets": records})
         return
     table = Table(Column("name", no_wrap=True), "images", "shape", "download", "licence", "here")
-    for dataset, where in found:
+    for one, where in found:
         table.add_row(
-            dataset.name,
-            f"{dataset.train:,} + {dataset.test:,}",
-            "x".join(str(size) for size in dataset.shape),
-            f"{dataset.bytes / 1e6:.0f} MB ({dataset.client.value})",
-            dataset.licence,
+            one.name,
+            f"{one.train:,} + {one.test:,}",
+            "x".join(str(size) for size in one.shape),
+            f"{one.bytes / 1e6:.0f} MB ({one.client.value})",
+            one.licence,
             where or "no",
         )
     out = console()
@@ -98,14 +71,8 @@ def _list(folder: Path | None, as_json: bool) -> None:
 
 
 def _fetch(name: str, as_json: bool) -> None:
-    with Progress(
-        said_beside_a_bar("{task.description}"),
-        BarColumn(),
-        TaskProgressColumn(),
-        TimeRemainingColumn(),
-        console=error_console(),
-        transient=True,
-    ) as bar:
+    columns = (said_beside_a_bar("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=error_console(), transient=True) as bar:
         task = bar.add_task(name, total=1.0)
         folder = data.fetch(
             name, lambda stage, fraction: bar.update(task, description=f"{name}: {stage}", completed=fraction)

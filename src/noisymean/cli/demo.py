@@ -18,10 +18,13 @@ from noisymean import __version__
 from noisymean.cli import options
 from noisymean.cli.output import console, emit_json, folder, need_matplotlib, note, say, write_plot
 from noisymean.curves import Curves
+from noisymean.leakage import leakage
 from noisymean.mechanisms import ASGM, EASGM, FEASGM, SGM, Mechanism
+from noisymean.noisy_sum import claimed
 from noisymean.numerics.logs import Array
-from noisymean.one_round import claimed, curve, guarantee_tight, leakage
+from noisymean.one_round import curve
 from noisymean.outward import at_least, at_most
+from noisymean.proofs import guarantee_tight
 from noisymean.report import plots
 from noisymean.words import rate_text
 

@@ -15,7 +15,7 @@ residue, as in `numerics.chi_square`. The cost does not depend on the number of 
 The rule is run with steps that shrink by 0.7 until two results agree to 1e-7; the finer is then good to about 1e-10, which is
 charged. The line is cut only where the integrand has fallen below e^-40 of its peak, and stays there for as long as it may come
 back (`Cumulants.echo`). Few rounds of a loss that is nearly an atom decay too slowly for that: they raise `SlowDecay`, and the
-caller uses the grid of `pld` instead.
+caller uses the grid instead.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from typing import final
 
 import numpy as np
 
-from noisymean.laws.cumulants import Cumulants, Line, Moments, SlowDecay
+from noisymean.cumulants import Cumulants, Line, Moments, SlowDecay
 from noisymean.numerics.logs import Array, log_difference
 from noisymean.tradeoff import Tails, TradeOff
 
@@ -52,36 +52,38 @@ _OFF_IN_A_ROUND = 1e-14
 @final
 @dataclass(frozen=True, eq=False)
 class Composed(TradeOff):
-    """T(P, Q) of the summed loss whose cumulant generating function is `cumulants`; `infinite` is the Q-mass beyond them."""
+    """T(P, Q) of the summed loss whose cumulant generating function is `generating`."""
 
-    cumulants: Cumulants
-    left_out: float = 0.0
-    infinite: float = 0.0
+    generating: Cumulants
+
+    @property
+    def cumulants(self) -> Cumulants:
+        return self.generating
 
     @property
     def slack(self) -> float:
-        return self.left_out
+        return self.generating.left_out
 
     @property
     def relative_error(self) -> float:
-        return COMPOSED_ERROR + _ERROR_OF_A_ROUND * self.cumulants.rounds
+        return COMPOSED_ERROR + _ERROR_OF_A_ROUND * self.generating.rounds
 
     @property
     def masses(self) -> tuple[float, float]:
-        p, q = (math.exp(log_mass) for log_mass in self.cumulants.log_masses)
-        return p, q + self.infinite
+        p, q = (math.exp(log_mass) for log_mass in self.generating.log_masses)
+        return p, q + self.generating.infinite
 
     @property
     def short(self) -> tuple[float, float]:
-        p, q = self.cumulants.log_masses
-        return max(-math.expm1(p), 0.0), max(-math.expm1(q) - self.infinite, 0.0)
+        p, q = self.generating.log_masses
+        return max(-math.expm1(p), 0.0), max(-math.expm1(q) - self.generating.infinite, 0.0)
 
     def _epsilon_guess(self, log_delta: float, *, reverse: bool) -> float:
         """Where delta by saddle-point approximation, e^(K - (theta-1) eps) / (theta (theta-1) sqrt(2 pi V)), is what was asked.
 
         theta > 1 stands for an epsilon, K'(theta), so that no equation has to be solved for it; reversed, theta < 0.
         """
-        low, high = self.cumulants.domain
+        low, high = self.generating.domain
         room = -low if reverse else high - 1.0
 
         def miss(log_excess: float) -> tuple[float, float]:
@@ -89,7 +91,7 @@ class Composed(TradeOff):
             excess = math.exp(log_excess)
             excess = excess if math.isinf(room) else room * excess / (room + excess)
             theta = -excess if reverse else 1.0 + excess
-            value, mean, variance = (float(m[0]) for m in self.cumulants.moments(np.array([theta])))
+            value, mean, variance = (float(m[0]) for m in self.generating.moments(np.array([theta])))
             epsilon = -mean if reverse else mean
             log_width = math.log(excess * (1.0 + excess)) + 0.5 * math.log(2.0 * math.pi * max(variance, 1e-300))
             # one excess is as likely to be much smaller as much larger than the deviation: then delta is nearly Chernoff's bound
@@ -112,9 +114,9 @@ class Composed(TradeOff):
         sides = np.empty((4, flat.size))
         for start in range(0, flat.size, _BLOCK):
             block = slice(start, start + _BLOCK)
-            sides[:, block] = _tails(self.cumulants, flat[block])
-        if self.infinite > 0.0:
-            sides[2] = np.logaddexp(sides[2], math.log(self.infinite))
+            sides[:, block] = _tails(self.generating, flat[block])
+        if self.generating.infinite > 0.0:
+            sides[2] = np.logaddexp(sides[2], math.log(self.generating.infinite))
         return Tails(*sides.reshape((4, *t.shape)))
 
 

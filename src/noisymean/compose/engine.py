@@ -1,8 +1,8 @@
-"""Many rounds of one or several losses: delta(epsilon) and epsilon(delta) on a stated side, by the engine that fits.
+"""Rounds of one or several laws: delta(epsilon) and epsilon(delta) on a stated side, by the engine that fits.
 
 - one round: the one-round curve itself, unless it is known less well than the integral;
-- many rounds: the contour integral of `composition`, exact and independent of their number;
-- few rounds of a loss that is nearly an atom, where that integral converges slowly: the grid of `pld`, a bracket.
+- many rounds: the contour integral of `contour`, exact and independent of their number;
+- few rounds of a loss that is nearly an atom, where that integral converges slowly: the `grid`, a bracket.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from scipy.optimize import minimize_scalar
 
 from noisymean.compose.contour import COMPOSED_ERROR, Composed
 from noisymean.compose.grid.composition import GridComposition
-from noisymean.laws.cumulants import Cumulants, SlowDecay, Sum
-from noisymean.tradeoff import Side, TradeOff
+from noisymean.cumulants import SlowDecay, Sum
+from noisymean.tradeoff import Law, Side, TradeOff
 
 Result = TypeVar("Result")
 
@@ -40,26 +40,10 @@ class DeltaCurve(Protocol):
 
 @final
 @dataclass(frozen=True, eq=False)
-class Loss:
-    """One round's loss in the two forms that the engines need; `cumulants` may be missing, and leave out some mass.
-
-    `infinite` is the Q-mass of an infinite loss, which cumulants do not see. `mirror` is what to use in the other direction,
-    where a bound rounds P and Q the other way; it is told from P to Q as well.
-    """
-
-    curve: Callable[[], TradeOff]
-    cumulants: Cumulants | None
-    left_out: float = 0.0
-    infinite: float = 0.0
-    mirror: Loss | None = None
-
-
-@final
-@dataclass(frozen=True, eq=False)
 class Rounds:
-    """`count` rounds of each loss; `reverse` swaps the two datasets."""
+    """`count` rounds of each law, one after the other on the same pair of datasets; `reverse` swaps the two."""
 
-    parts: tuple[tuple[int, Loss], ...]
+    parts: tuple[tuple[int, Law], ...]
     reverse: bool = False
 
     def epsilon(self, delta: float, side: Side, *, near: float | None = None) -> float:
@@ -125,47 +109,53 @@ class Rounds:
         return other
 
     def tradeoff(self) -> TradeOff:
-        """T(P, Q) of the whole run; raises SlowDecay where only the grid converges."""
+        """T(P, Q) of all rounds; raises SlowDecay where only the grid converges."""
         if self._exact is None:
             raise SlowDecay
         return self._exact
 
     @cached_property
     def _exact(self) -> TradeOff | None:
-        if self._once and (curve := self._one_round_curve()).relative_error <= COMPOSED_ERROR:
-            return curve.inverse() if self.reverse else curve
-        if all(loss.cumulants is not None for _, loss in self._losses):
-            composed = Composed(
-                Sum(tuple((count, loss.cumulants) for count, loss in self._losses if loss.cumulants)),
-                sum(count * loss.left_out for count, loss in self._losses),
-                self._infinite,
-            )
-        else:
-            return None
-        return composed.inverse() if self.reverse else composed
+        """The sum in closed form or by the contour integral; None where neither exists."""
+        curve = self._one_round_curve
+        as_good = curve is not None and (
+            curve.relative_error <= COMPOSED_ERROR or any(law.coarse for _, law in self._laws)
+        )
+        if not as_good and (cumulants := self._cumulants) is not None:
+            curve = Composed(cumulants)
+        return curve.inverse() if self.reverse and curve is not None else curve
 
-    @property
-    def _losses(self) -> tuple[tuple[int, Loss], ...]:
-        """The rounds as this direction wants them."""
-        return tuple((count, (loss.mirror if self.reverse else None) or loss) for count, loss in self.parts)
+    @cached_property
+    def _laws(self) -> tuple[tuple[int, Law], ...]:
+        """The rounds as this direction wants them, closed ones as one round of their power."""
+        found = []
+        for count, law in self.parts:
+            law = law.backward() if self.reverse else law
+            power = law.power(count)
+            found.append((count, law) if power is None else (1, power))
+        return tuple(found)
+
+    @cached_property
+    def _cumulants(self) -> Sum | None:
+        each = [(count, law.cumulants) for count, law in self._laws]
+        known = tuple((count, one) for count, one in each if one is not None)
+        return Sum(known) if len(known) == len(each) else None
 
     @property
     def _infinite(self) -> float:
-        """The Q-mass of an infinite loss in any of the rounds."""
-        never = sum(count * math.log1p(-loss.infinite) for count, loss in self.parts if loss.infinite < 1.0)
-        return 1.0 if any(loss.infinite >= 1.0 for _, loss in self.parts) else -math.expm1(never)
+        """The Q-mass of an infinite loss that K does not see."""
+        return self._exact.generating.infinite if isinstance(self._exact, Composed) else 0.0
 
-    @property
-    def _once(self) -> bool:
-        return sum(count for count, _ in self.parts) == 1
-
-    def _one_round_curve(self) -> TradeOff:
-        return next(loss.curve() for count, loss in self._losses if count)
+    @cached_property
+    def _one_round_curve(self) -> TradeOff | None:
+        """The curve where there is one round only."""
+        once = sum(count for count, _ in self._laws) == 1
+        return next(law.one_round() for count, law in self._laws if count) if once else None
 
     @cached_property
     def grid(self) -> GridComposition:
         """The rounds on a grid: a bracket that always exists."""
-        curves = tuple((count, loss.curve()) for count, loss in self._losses)
+        curves = tuple((count, law.several()) for count, law in self._laws)
         dearest = max(curve.terms for _, curve in curves)
         grid = GridComposition(curves, min(max(_GRID_WORK // dearest, _FEWEST_POINTS), _MOST_POINTS))
         return grid.inverse() if self.reverse else grid
@@ -189,8 +179,7 @@ class Rounds:
                 if remember:
                     # the next question will most likely end here too
                     self._slow.append(True)
-        if self._once:
-            curve = self._one_round_curve()
+        if (curve := self._one_round_curve) is not None:
             return ask(curve.inverse() if self.reverse else curve)
         return ask_grid(self.grid)
 

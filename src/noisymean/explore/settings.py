@@ -10,9 +10,10 @@ from fractions import Fraction
 from typing import TypeAlias, final
 from urllib.parse import urlencode
 
-from noisymean.accountant import MOST_STEPS, SMALLEST_DELTA
+from noisymean.accountant import SMALLEST_DELTA
 from noisymean.errors import check_number
 from noisymean.mechanisms import Mechanism
+from noisymean.runs import MOST_STEPS
 
 MECHANISMS = {
     "sgm": "a constant",

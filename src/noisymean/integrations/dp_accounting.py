@@ -17,10 +17,8 @@ import warnings
 from enum import Enum
 from fractions import Fraction
 
-from noisymean.accountant import pairs_of
-from noisymean.accounts import Pair
+from noisymean.accountant import Question, guaranteed, pairs_of
 from noisymean.errors import InvalidInput, MissingDependency, Undefined
-from noisymean.integrations import segments as run
 from noisymean.mechanisms import (
     ASGM,
     EASGM,
@@ -33,6 +31,7 @@ from noisymean.mechanisms import (
     exact_rate,
     with_public_size,
 )
+from noisymean.runs import Run
 
 try:
     import attr
@@ -151,20 +150,14 @@ class NormalizedAccountant(dp.PrivacyAccountant):  # type: ignore[misc]
             self._rounds.append((mechanism, count))
         return None
 
-    def _on_pairs(self) -> list[run.Segments]:
+    def _on_pairs(self) -> list[Run]:
         """All that was composed, on each pair of neighbours that the dataset belongs to."""
         if not self._rounds:
             return []
+        composed = Run.of(self._rounds).merged()
         if self.neighboring_relation is not dp.NeighboringRelation.ADD_OR_REMOVE_ONE:
-            return [run.merged(self._rounds)]
-        larger, smaller = run.merged(self._rounds), list[tuple[Mechanism, int]]()
-        for mechanism, steps in larger:
-            pairs = pairs_of(mechanism)
-            smaller.append((pairs.get(Pair.SMALLER, mechanism), steps))
-            if Pair.SMALLER not in pairs and not isinstance(mechanism, SGM):
-                # no record can be taken away
-                return [larger]
-        return list(dict.fromkeys([larger, tuple(smaller)]))
+            return [composed]
+        return list(pairs_of(composed).values())
 
     def get_epsilon(self, target_delta: float) -> float:
         """The epsilon that is guaranteed for all that was composed; inf where none is known."""
@@ -174,7 +167,7 @@ class NormalizedAccountant(dp.PrivacyAccountant):  # type: ignore[misc]
         if target_delta <= 0.0:
             return math.inf
         try:
-            return max(run.guaranteed_epsilon(segments, target_delta) for segments in pairs)
+            return max(guaranteed(run, Question(delta=target_delta)) for run in pairs)
         except Undefined as reason:
             warnings.warn(f"no guarantee is known: {reason}", stacklevel=2)
             return math.inf
@@ -185,7 +178,7 @@ class NormalizedAccountant(dp.PrivacyAccountant):  # type: ignore[misc]
         if self._non_private or not pairs:
             return 1.0 if self._non_private else 0.0
         try:
-            return max(run.guaranteed_delta(segments, target_epsilon) for segments in pairs)
+            return max(guaranteed(run, Question(epsilon=target_epsilon)) for run in pairs)
         except Undefined as reason:
             warnings.warn(f"no guarantee is known: {reason}", stacklevel=2)
             return 1.0

@@ -1,9 +1,13 @@
 r"""The audit inside other libraries' tests: `assert_private`, and a fixture of the same name.
 
-    def release(extra_record, generator): ...                   # module level: audits run it by its file and name
+    def release(gradients, generator, *, sample_rate, noise_multiplier, max_grad_norm): ...    # the one that a probe takes
+    def other(extra_record, generator): ...                                                   # or with datasets of its own
 
-    def test_release(assert_private):
-        assert_private(release, claim=(1.0, 1e-5), trials=2_000)
+    def test_release(assert_private):                           # module level: audits run it by its file and name
+        assert_private(release, dataset_size=4, dimension=100, sample_rate=0.05, noise_multiplier=10.0)
+
+    def test_other(assert_private):
+        assert_private(other, claim=(1.0, 1e-5), trials=2_000)
 
 A test must not be a lottery: the seed is fixed unless another one is given, and then a failure repeats itself. A test that
 passes proves nothing, so it says what it would have caught (`noisymean.audit.sight`), and one that would not have caught a claim
@@ -13,24 +17,22 @@ broken by `sees_factor` is refused; one that fails is a violation at the stated 
 
 from __future__ import annotations
 
-import inspect
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
-from noisymean.audit import Audit, audit, distinguisher
+from noisymean.audit import Audit, audit
 from noisymean.audit.sight import Sight, trials_to_see
 from noisymean.errors import InvalidInput, check_number
-from noisymean.laws.closed import EpsilonDelta
-from noisymean.mechanisms import SGM
+from noisymean.mechanisms import SGM, Mechanism
 from noisymean.outward import at_least, at_most
 from noisymean.targets.callable_ import UserCallable
-from noisymean.targets.claims import claimed_curve
+from noisymean.targets.entry import Claim, target_of
+from noisymean.targets.on_pair import OnPair
 from noisymean.targets.protocol import Target
-from noisymean.tradeoff import Side, TradeOff
+from noisymean.tradeoff import Side
 
-Claim: TypeAlias = TradeOff | SGM | tuple[float, float] | float
 Release: TypeAlias = Callable[..., object]
 _DELTA = 1e-5
 _SEED = 1
@@ -62,7 +64,7 @@ class TooWeak(InvalidInput):
 
 
 def assert_private(
-    target: Target | Release | str | Path,
+    target: Target | Mechanism | Release | str | Path,
     *,
     claim: Claim | None = None,
     trials: int = 2_000,
@@ -70,12 +72,14 @@ def assert_private(
     seed: int = _SEED,
     sees_factor: float | None = SEES_FACTOR,
     test: str | None = None,
+    **settings: Any,
 ) -> Audit:
     """Run `trials` trials, half on each dataset, and fail if they contradict `claim`; returns the audit.
 
-    `target` is anything with the methods of `noisymean.targets.protocol.Target`, a function at module level, or "FILE.py:NAME"
-    (docs/audit.md). `claim` is epsilon, (epsilon, delta), `SGM(...)` for each round, or a trade-off function; default: the
-    target's own. A true claim fails with probability at most 1 - confidence.
+    `target` is anything with the methods of `noisymean.targets.protocol.Target`, a mechanism, a function at module level, or
+    "FILE.py:NAME" (docs/audit.md); `settings` are those that `noisymean.audit.audit` takes for a function of gradients. `claim`
+    is epsilon, (epsilon, delta), `SGM(...)` for each round, or a trade-off function; default: the target's own. A true claim
+    fails with probability at most 1 - confidence.
 
     A test that passes carries in `.sight` what it would have caught with probability 90 %: the least epsilon of the claimed
     mechanism with less noise (one round of SGM), or of a Gaussian mechanism (every other claim). Where that is more than
@@ -85,12 +89,9 @@ def assert_private(
     __tracebackhide__ = True
     if sees_factor is not None:
         check_number("sees_factor", sees_factor, above=1.0, remedy="or None, to refuse no test")
-    what = target_of(target)
-    curve = _curve(claim, what.steps)
+    what = target_of(target, **{"gradient_seed": seed, **settings})
     delta = claim[1] if isinstance(claim, tuple) and claim[1] > 0.0 else _DELTA
-    found = audit(
-        what, distinguisher(None, what), seed=seed, trials=trials, confidence=confidence, delta=delta, claim=curve
-    )
+    found = audit(what, seed=seed, trials=trials, confidence=confidence, delta=delta, claim=claim)
     if found.verdict is None:
         raise InvalidInput("claim", None, "given for a target that claims nothing", "e.g. claim=(1.0, 1e-5)")
     if found.verdict.word == "violated":
@@ -100,38 +101,6 @@ def assert_private(
     if sees_factor is not None and not found.sight.factor <= sees_factor:
         raise TooWeak(found.sight, sees_factor, trials_to_see(found, sees_factor))
     return found
-
-
-def target_of(target: Target | Release | str | Path) -> Target:
-    """A target that worker processes can build again from its name."""
-    if isinstance(target, str | Path):
-        file, colon, attribute = str(target).rpartition(":")
-        if not colon or not attribute.isidentifier():
-            raise InvalidInput("target", str(target), "FILE.py:NAME")
-        return UserCallable.of(Path(file), attribute)
-    if hasattr(target, "configuration"):
-        return target  # type: ignore[return-value]
-    name = getattr(target, "__qualname__", "")
-    source = inspect.getsourcefile(target) if inspect.isfunction(target) else None
-    if source is None or not name.isidentifier():
-        raise InvalidInput(
-            "target", name or type(target).__name__, "a function at the top level of a file", "or give 'FILE.py:NAME'"
-        )
-    return UserCallable.of(Path(source), name)
-
-
-def _curve(claim: Claim | None, steps: int) -> TradeOff | None:
-    match claim:
-        case None | TradeOff():
-            return claim
-        case SGM():
-            return claimed_curve(claim, steps)
-        case (epsilon, delta):
-            return EpsilonDelta(float(epsilon), float(delta))
-        case int() | float():
-            return EpsilonDelta(float(claim), 0.0)
-        case _:
-            raise InvalidInput("claim", claim, "epsilon, (epsilon, delta), SGM(...) or a TradeOff")
 
 
 def _message(found: Audit, target: Target, claim: Claim | None, test: str | None) -> str:
@@ -161,13 +130,32 @@ def _message(found: Audit, target: Target, claim: Claim | None, test: str | None
 
 def command(found: Audit, target: Target, claim: Claim | None, test: str | None) -> str:
     """What to type to see the same again: an audit from the command line if it can be said there, else the test itself."""
-    described = _described(claim)
-    if not isinstance(target, UserCallable) or described is None:
+    described, place = _described(claim), _place(target, found.plan.seed)
+    # the options that give a claim of SGM say something else for a function of gradients
+    if place is None or described is None or (isinstance(target, OnPair) and isinstance(claim, SGM)):
         return f"python -m pytest {shlex.quote(test)}" if test else f"the same call, with seed={found.plan.seed}"
-    words = ["noisymean", "audit", f"{target.file}:{target.attribute}", *described]
+    words = ["noisymean", "audit", *place, *described]
     words += ["--trials", str(found.plan.trials), "--confidence", repr(found.found.confidence)]
     words += ["--delta", repr(found.found.delta), "--seed", str(found.plan.seed)]
     return shlex.join(words)
+
+
+def _place(target: Target, seed: int) -> list[str] | None:
+    """The target and its options, as they are typed; None if they cannot be."""
+    match target:
+        case UserCallable(file=file, attribute=attribute):
+            return [f"{file}:{attribute}"]
+        case OnPair(file=str(), rows=None) if target.gradient_seed == seed:
+            typed: Mapping[str, object] = target.configuration()
+            options = ("dataset_size", "dimension", "sample_rate", "batch_size", "noise_multiplier", "max_grad_norm",
+                       "gradients", "steps", "mechanism")  # fmt: skip
+            given = [(name, typed[name]) for name in options if typed[name] is not None]
+            return [
+                target.runnable,
+                *(word for name, value in given for word in (f"--{name.replace('_', '-')}", str(value))),
+            ]
+        case _:
+            return None
 
 
 def _described(claim: Claim | None) -> list[str] | None:

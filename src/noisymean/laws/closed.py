@@ -99,8 +99,8 @@ class EpsilonDelta(TradeOff):
             np.select(pick, [finite, unlikely, -np.inf]),
         )
 
-    def power(self, count: int) -> EpsilonDelta:
+    def power(self, count: int) -> EpsilonDelta | None:
         """Closed only at eps = 0: f_{0,delta} tensored is f_{0, 1-(1-delta)^count}."""
         if self.eps != 0.0:
-            raise ValueError(f"epsilon={self.eps}: the tensor power of f_(eps,delta) is closed only at epsilon=0")
+            return None
         return EpsilonDelta(0.0, float(-np.expm1(count * np.log1p(-self.dlt))))

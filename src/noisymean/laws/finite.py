@@ -1,4 +1,7 @@
-"""Finitely many outcomes."""
+r"""Finitely many outcomes: their curve, a polygon, and K, a sum of exponentials.
+
+K is also what rules of quadrature are made of, whose nodes are outcomes of their weight.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,17 @@ from typing import final
 import numpy as np
 from numpy.typing import ArrayLike
 
+from noisymean.cumulants import ECHO, Cumulants, Line, Moments, SlowDecay
 from noisymean.numerics.chi_square import RELATIVE_ERROR
-from noisymean.numerics.logs import Array
+from noisymean.numerics.logs import Array, ComplexArray, log1p_complex
 from noisymean.tradeoff import Tails, TradeOff, checked
+
+# Outcomes times points of the contour: beyond, the grid is faster.
+_MOST_WORK = 1 << 23
+# So many of them are held at once,
+_AT_ONCE = 1 << 14
+# and so many exponentials are worked out before one is made of another.
+_EXACT_TURNS = 8
 
 
 @final
@@ -65,6 +76,14 @@ class FiniteOutcomes(TradeOff):
         value = np.interp(alpha, first * error, second * error + self.short[1])
         return np.clip(value, 0.0, 1.0 - alpha)
 
+    @cached_property
+    def cumulants(self) -> Cumulants | None:
+        """None where an outcome is possible under one of the two only."""
+        p, q = np.ravel(self.p), np.ravel(self.q)
+        if not ((p > 0.0) & (q > 0.0)).all():
+            return None
+        return Outcomes(np.log(q) - np.log(p), p)
+
     def tails(self, t: Array) -> Tails:
         losses, p, q = self._cumulated
         index = np.searchsorted(losses, np.asarray(t), side="right")
@@ -76,3 +95,85 @@ def _both_sums(mass: Array) -> Array:
     first = np.concatenate([[0.0], np.cumsum(mass)])
     last = np.concatenate([np.cumsum(mass[::-1])[::-1], [0.0]])
     return np.stack([first, last])
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Outcomes(Cumulants):
+    """K of finitely many outcomes (or nodes of a quadrature rule) of P-mass `mass` and loss `losses`."""
+
+    losses: Array
+    mass: Array
+    # given where the masses themselves underflow
+    log_mass: Array | None = None
+    # how far apart, in deviations, the parts are that these outcomes were cut from
+    spread: float = 0.0
+
+    @property
+    def echo(self) -> float:
+        return max(1.0, ECHO * self.spread)
+
+    @cached_property
+    def _log_mass(self) -> Array:
+        if self.log_mass is not None:
+            return self.log_mass
+        with np.errstate(divide="ignore"):
+            return np.log(self.mass)
+
+    @cached_property
+    def log_masses(self) -> tuple[float, float]:
+        value, _ = self._tilted(np.array([0.0, 1.0]))
+        return float(value[0]), float(value[1])
+
+    def _tilted(self, theta: Array) -> tuple[Array, Array]:
+        exponent = self._log_mass + theta[..., None] * self.losses
+        top = exponent.max(axis=-1)
+        weights = np.exp(exponent - top[..., None])
+        total = weights.sum(axis=-1)
+        return top + np.log(total), weights / total[..., None]
+
+    def moments(self, theta: Array) -> Moments:
+        value, weights = self._tilted(theta)
+        mean = weights @ self.losses
+        variance = np.sum(weights * np.square(self.losses - mean[..., None]), axis=-1)
+        return Moments(value, mean, variance)
+
+    def remainder(self, theta: Array, line: Line) -> ComplexArray:
+        _, weights = self._tilted(theta)
+        centred = self.losses - (weights @ self.losses)[..., None]
+        if theta.size == 1:
+            # outcomes that the tilt has made impossible cost time only
+            seen = weights[0] > 1e-18
+            weights, centred = weights[:, seen], centred[:, seen]
+        if centred.size * (line.first + line.nodes) > _MOST_WORK:
+            raise SlowDecay
+        # e^(iy) - 1 = 2i sin(y/2) e^(iy/2), which does not cancel for small y
+        if theta.size == 1:
+            return _turned(centred[0], weights[0], line)
+        # e^(i tau l / 2) node by node: one complex product instead of a sine and a cosine
+        turn = np.exp(0.5j * line.step[..., None] * centred)
+        half = np.exp(0.5j * (line.first + 0.5) * line.step[..., None] * centred)
+        real, imag = np.empty((line.nodes, theta.size)), np.empty((line.nodes, theta.size))
+        for row in range(line.nodes):
+            weighted = weights * half.imag
+            real[row] = -2.0 * np.einsum("...i,...i->...", weighted, half.imag)
+            imag[row] = 2.0 * np.einsum("...i,...i->...", weighted, half.real)
+            half *= turn
+        return log1p_complex(real, imag)
+
+
+def _turned(centred: Array, mass: Array, line: Line) -> ComplexArray:
+    """log of the sum of mass e^(i tau centred), `centred` of mean zero; as many nodes together as the cache holds."""
+    half_step = 0.5 * float(line.step[0]) * centred
+    rows = max(1, min(_AT_ONCE // centred.size, line.nodes))
+    # e^(i j step l / 2): one complex product for each node instead of a sine and a cosine
+    turns = np.exp(1j * half_step * np.arange(min(rows, _EXACT_TURNS))[:, None])
+    while turns.shape[0] < rows:
+        turns = np.vstack([turns, turns * np.exp(1j * half_step * turns.shape[0])])[:rows]
+    real, imag = np.empty(line.nodes), np.empty(line.nodes)
+    for row in range(0, line.nodes, rows):
+        half = turns[: line.nodes - row] * np.exp(1j * (line.first + row + 0.5) * half_step)
+        weighted = mass * half.imag
+        real[row : row + rows] = -2.0 * np.einsum("ji,ji->j", weighted, half.imag)
+        imag[row : row + rows] = 2.0 * np.einsum("ji,ji->j", weighted, half.real)
+    return log1p_complex(real[:, None], imag[:, None])

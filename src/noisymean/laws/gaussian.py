@@ -18,17 +18,20 @@ reason the scale is held as log s.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import final
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import log_ndtr
 
+from noisymean.cumulants import ECHO, Cumulants, Line, Moments
 from noisymean.errors import check_number
 from noisymean.laws.closed import Identity
 from noisymean.numerics.chi_square import log_tails, saddle
-from noisymean.numerics.logs import Array, log1pmx, log_weighted_sum
+from noisymean.numerics.logs import Array, ComplexArray, log1p_complex, log1pmx, log_weighted_sum, x_minus_arctan
 from noisymean.tradeoff import Tails, TradeOff
 
 # (pairs x thresholds) evaluated at once.
@@ -70,12 +73,26 @@ class GaussianPairs(TradeOff):
             return Tails(*(np.empty_like(t) for _ in range(4)))
         return Tails(*(np.minimum(np.concatenate(side), 0.0).reshape(t.shape) for side in zip(*parts, strict=True)))
 
-    def power(self, count: int) -> GaussianPairs:
-        """The tensor power; closed for a single pair: n and mu^2 are multiplied by `count`."""
-        if self.weights.size != 1:
-            raise ValueError(f"components={self.weights.size}: the tensor power is closed for one component only")
-        return GaussianPairs(
-            self.dimension * count, self.weights, self.shifts * np.sqrt(count), self.log_scales, self.left_out
+    def power(self, count: int) -> GaussianPairs | None:
+        """Closed for a single pair: n and mu^2 are multiplied by `count`."""
+        possible = self.weights > 0.0
+        if np.count_nonzero(possible) != 1:
+            return None
+        shifts = self.shifts[possible] * np.sqrt(count)
+        return GaussianPairs(self.dimension * count, np.ones(1), shifts, self.log_scales[possible], self.left_out)
+
+    @cached_property
+    def cumulants(self) -> Cumulants | None:
+        """Closed for each component; None where they have several scales."""
+        if np.ptp(self.log_scales) > 0.0:
+            return None
+        possible = self.weights > 0.0
+        return GaussianPairCumulants(
+            float(self.dimension),
+            self.weights[possible],
+            self.shifts[possible],
+            float(self.log_scales[0]),
+            self.left_out,
         )
 
 
@@ -141,3 +158,95 @@ def _shift_only(t: Array, shift: Array) -> Tails:
         z, half = t / shift, 0.5 * shift
         bent = (log_ndtr(-z - half), log_ndtr(z + half), log_ndtr(half - z), log_ndtr(z - half))
     return Tails(*(np.where(shift > 0.0, curved, straight) for curved, straight in zip(bent, flat, strict=True)))
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class GaussianPairCumulants(Cumulants):
+    """N(0, I_n) against N(m, s^2 I_n), mixed over a revealed index: K = log sum_i w_i exp K_i, each K_i closed.
+
+    With c = s^-2 - 1 and S = 1 + c theta, K_i = (n/2) (theta log(1+c) - log S) - mu^2 theta (1-theta) / (2 s^2 S).
+    """
+
+    dimension: float
+    weights: Array
+    shifts: Array
+    log_scale: float
+    missed: float = 0.0
+
+    @property
+    def left_out(self) -> float:
+        return self.missed
+
+    @property
+    def _c(self) -> float:
+        return float(np.expm1(-2.0 * self.log_scale))
+
+    @property
+    def echo(self) -> float:
+        if self.weights.size == 1:
+            return 1.0
+        return max(1.0, ECHO * float(np.max(self.shifts)) * math.exp(-self.log_scale))
+
+    @property
+    def domain(self) -> tuple[float, float]:
+        c = self._c
+        if c == 0.0:
+            return -np.inf, np.inf
+        return (-1.0 / c, np.inf) if c > 0.0 else (-np.inf, -1.0 / c)
+
+    def _one(self, theta: Array) -> tuple[Array, Array, Array]:
+        """K_i, K_i', K_i'' with the components on the last axis."""
+        c, inverse_square = self._c, float(np.exp(-2.0 * self.log_scale))
+        theta = theta[..., None]
+        big = 1.0 + c * theta
+        half = 0.5 * self.dimension
+        square = np.square(self.shifts) * inverse_square
+        # theta log(1+c) - log(1 + c theta), both second order at theta = 0 and 1
+        scale = half * (theta * log1pmx(c) - log1pmx(c * theta))
+        value = scale - 0.5 * square * theta * (1.0 - theta) / big
+        slope = half * (log1pmx(c) + c * c * theta / big) - 0.5 * square * (1.0 - 2.0 * theta - c * theta**2) / big**2
+        curvature = half * np.square(c / big) + square * (1.0 + c) / big**3
+        return value, slope, curvature
+
+    def moments(self, theta: Array) -> Moments:
+        value, slope, curvature = self._one(theta)
+        weights, log_total = self._responsibilities(value)
+        mean = np.sum(weights * slope, axis=-1)
+        variance = np.sum(weights * (curvature + np.square(slope - mean[..., None])), axis=-1)
+        return Moments(log_total, mean, variance)
+
+    def _responsibilities(self, value: Array) -> tuple[Array, Array]:
+        with np.errstate(divide="ignore"):
+            exponent = np.log(self.weights) + value
+        top = exponent.max(axis=-1)
+        weights = np.exp(exponent - top[..., None])
+        total = weights.sum(axis=-1)
+        return weights / total[..., None], top + np.log(total)
+
+    def remainder(self, theta: Array, line: Line) -> ComplexArray:
+        value, slope, _ = self._one(theta)
+        weights, _ = self._responsibilities(value)
+        c, inverse_square = self._c, float(np.exp(-2.0 * self.log_scale))
+        big = (1.0 + c * theta)[..., None]
+        tau = line.tau[..., None]
+        z = c * tau / big
+        z2 = z * z
+        half = 0.5 * self.dimension
+        square = np.square(self.shifts) * inverse_square
+        # scale part: -(n/2) (log(1 + iz) - iz)
+        real = -0.5 * half * np.log1p(z2)
+        imag = half * x_minus_arctan(z)
+        # shift part: with g(theta) = theta(1-theta)/S, g(theta + i tau) - g - i tau g' = tau^2 (1+c)/S^3 / (1 + iz)
+        bend = 0.5 * square * (1.0 + c) * np.square(tau) / (big**3 * (1.0 + z2))
+        real, imag = real - bend, imag + bend * z
+        if self.weights.size == 1:
+            return np.asarray((real + 1j * imag)[..., 0])
+        # sum_i w_i exp(R_i + i tau (slope_i - mean)) - 1, then its logarithm
+        mean = np.sum(weights * slope, axis=-1)
+        angle = imag + tau * (slope - mean[..., None])
+        growth = np.expm1(real)
+        versine = 2.0 * np.square(np.sin(0.5 * angle))
+        total_real = np.sum(weights * (growth - (1.0 + growth) * versine), axis=-1)
+        total_imag = np.sum(weights * (1.0 + growth) * np.sin(angle), axis=-1)
+        return log1p_complex(total_real, total_imag)

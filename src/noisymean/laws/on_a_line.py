@@ -1,11 +1,11 @@
-r"""Explicit pairs of datasets, and exactly what an attacker who knows them achieves: certified leakage.
+r"""Gradients that are all multiples of one unit vector u: one round on such a pair of datasets, exactly.
 
-When every gradient is a multiple of one unit vector u, the output of a round is a mixture over the hidden batch of
-N(mean u, scale^2 I_n), on D and on D' alike, and (x1, rho) = (x.u, |x - x1 u|^2) is sufficient. Two cases:
+The output of a round is then a mixture over the hidden batch of N(mean u, scale^2 I_n), on D and on D' alike, and (x1, rho) =
+(x.u, |x - x1 u|^2) is sufficient. Two cases:
 
-- **one scale on each side** (EASGM, FEASGM): x1 and rho are independent, so the loss is l1(x1) + l_perp(rho), and l_perp is
-  the loss of a scale-only Gaussian pair in n - 1 dimensions, closed form.
-- **a scale for each batch size** (ASGM): cut the (x1, rho) plane into cells and tell the attacker the cell only.
+- **one scale on each side** (a denominator that is a function of N): x1 and rho are independent, so the losses add: `across`.
+- **a scale for each batch size** (one that is a function of |B|): cut the (x1, rho) plane into cells and tell the attacker the
+  cell only.
 
 Either way the attacker is given *no more* than the real output, a post-processing of it, so the curve that comes out is
 never below T(M(D), M(D')): an upper bound on every guarantee. Cutting x1 into cells is a post-processing too; the trapezoidal
@@ -16,55 +16,36 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import final
 
 import numpy as np
-from scipy.interpolate import CubicSpline
-from scipy.special import gammaln, ndtr, ndtri, ndtri_exp
+from scipy.special import ndtr, ndtri
 
+from noisymean.cumulants import Cumulants, Sum
+from noisymean.laws.across import LossOnLine, loss_in_cells, tabulated
 from noisymean.laws.cells import Cells, Ends, line_masses, ring_masses
-from noisymean.laws.finite import FiniteOutcomes
 from noisymean.laws.gaussian import gaussian_pair
-from noisymean.mechanisms import ASGM, DatasetDenominator, Mechanism
-from noisymean.numerics import binomial
-from noisymean.numerics.chi_square import log_tails
-from noisymean.numerics.inversion import solve_decreasing
-from noisymean.numerics.logs import Array, log1mexp
-from noisymean.pairs import Added, Datasets
-from noisymean.tradeoff import Tails, TradeOff
+from noisymean.laws.line_rule import LineCumulants, log_normal
+from noisymean.numerics.logs import Array
+from noisymean.pairs import Datasets
+from noisymean.tradeoff import Law, TradeOff
 
-# Pairs whose batch means spread over more sizes than this are left out, in one round and in many: the spread itself hides the
-# new record.
-_MOST_SIZES, _MOST_SIZES_COMPOSED = 4096, 64
-# Mass of batch sizes that one round of that many leaves out.
-_MISSED = 1e-40
-# With more distinct scales than this the attacker on ASGM looks at x1 only: rho says little about one record in so many.
-_MOST_SCALES = 64
 _MOST_NODES = 512
 _CELLS = 384
 _MOST_LINE_CELLS = 4096
 # (nodes x thresholds) evaluated at once
 _WORK = 1 << 18
-_TABLE = 1201
 _SLOPES = 257
 _WORTHLESS = 16
 # From this many dimensions on the loss across is smooth enough for the trapezoidal rule over the line.
 _MANY_DIMENSIONS = 64
-# Tails are tabulated down to e^-90.
+# log of a density that no longer matters.
 _END = 90.0
-# Thresholds from which on e^-|t| nears the least double, up to where a double can tell e^t P from Q, and the ulps of t lost.
-_HIGH, _FARTHEST, _ULPS = 600.0, 1e14, 4e-15
-# Below so many degrees of freedom the end of the loss is felt, and a table follows the logarithm of the distance to it.
-_MANY_DEGREES = 4096
-# With log s below this and many degrees of freedom the losses under P and Q are too far apart for one table of both.
-_FAR_APART = -0.3
-# log of the mean of a chi-square law over a value that counts as small, and over one that is as good as 0.
-_BEND, _NEXT_TO_ZERO = 4.0, 36.0
 # What the trapezoidal rule over x1 is charged with (measured: docs/numerics.md).
 _TRAPEZOIDAL = 1e-9
 # Beyond this many deviations a Gaussian has less than 1e-17 left.
-_REACH = 8.6
+REACH = 8.6
 
 
 @final
@@ -131,8 +112,8 @@ class LineMixture:
 
 @final
 @dataclass(frozen=True, eq=False)
-class ExplicitPair:
-    """One round on two datasets whose gradients all lie on one line."""
+class ExplicitPair(Law):
+    """One round on two datasets whose gradients all lie on one line, as an attacker sees it who knows both."""
 
     datasets: Datasets
     dimension: int
@@ -149,54 +130,99 @@ class ExplicitPair:
     # how far the new record moves an output that it is in, in deviations of the noise there
     moved: float = 0.0
 
-    @cached_property
-    def curve(self) -> TradeOff:
+    def one_round(self) -> TradeOff:
         """A trade-off function that is nowhere below T(M(D), M(D')), and equal to it up to the cutting into cells."""
-        return self._seen(backward=False)
+        return self.curve
+
+    def several(self) -> TradeOff:
+        """Where both laws are mixtures, the line in cells."""
+        return self._several(backward=False)
 
     @cached_property
-    def backward_curve(self) -> TradeOff:
-        """One whose inverse is nowhere below T(M(D'), M(D)): the same, with each cell rounded the other way."""
-        return self._seen(backward=True)
+    def cumulants(self) -> Cumulants | None:
+        """Of the whole loss where D has one mean; else of the loss that an attacker has who is told a cell of the line."""
+        return self._cumulants(backward=False)
+
+    @property
+    def coarse(self) -> bool:
+        """Where both laws are mixtures."""
+        return self._two_mixtures and self.log_scale != 0.0
+
+    def power(self, count: int) -> Law | None:
+        """Closed where the batch is always the same."""
+        return self.curve.power(count) if self._one_component else None
+
+    def backward(self) -> Law:
+        """The same pair with each cell rounded the other way."""
+        return _Backward(self)
+
+    @cached_property
+    def curve(self) -> TradeOff:
+        """As `one_round`."""
+        return self._seen(backward=False)
+
+    @property
+    def _one_component(self) -> bool:
+        return self.p.means.size == 1 and self.q.means.size == 1
+
+    @property
+    def _two_mixtures(self) -> bool:
+        return self.log_scale is not None and self.p.means.size > 1
 
     def _seen(self, *, backward: bool) -> TradeOff:
         p_scale, q_scale = np.unique(self.p.scales), np.unique(self.q.scales)
-        if p_scale.size == 1 and q_scale.size == 1:
-            log_scale = float(np.log(q_scale[0] / p_scale[0])) if self.log_scale is None else self.log_scale
-            if self.p.means.size == 1 and self.q.means.size == 1:
-                shift = abs(float(self.q.means[0] - self.p.means[0])) / float(p_scale[0])
-                return gaussian_pair(self.dimension, shift, log_scale=log_scale)
-            if log_scale > 0.0:
-                # the other way round, in units of the noise of D'
-                unit = float(q_scale[0])
-                return _product_curve(
-                    self.dimension,
-                    self.q.in_units(unit),
-                    self.p.in_units(unit),
-                    -log_scale,
-                    self.left_out,
-                    backward=not backward,
-                ).inverse()
-            return _product_curve(self.dimension, self.p, self.q, log_scale, self.left_out, backward=backward)
-        return self.cells.told(backward=backward)
+        if p_scale.size > 1 or q_scale.size > 1:
+            return (self._cells.backward() if backward else self._cells).one_round()
+        log_scale = float(np.log(q_scale[0] / p_scale[0])) if self.log_scale is None else self.log_scale
+        if self._one_component:
+            shift = abs(float(self.q.means[0] - self.p.means[0])) / float(p_scale[0])
+            return gaussian_pair(self.dimension, shift, log_scale=log_scale)
+        if log_scale > 0.0:
+            # the other way round, in units of the noise of D'
+            unit = float(q_scale[0])
+            p, q = self.q.in_units(unit), self.p.in_units(unit)
+            return _product_curve(self.dimension, p, q, -log_scale, self.left_out, backward=not backward).inverse()
+        return _product_curve(self.dimension, self.p, self.q, log_scale, self.left_out, backward=backward)
+
+    def _several(self, *, backward: bool) -> TradeOff:
+        if not self._two_mixtures or self._one_component:
+            return self._seen(backward=backward)
+        line = self._line_cells(backward=backward).one_round()
+        if self.dimension == 1:
+            return line
+        return loss_in_cells(line, tabulated(self.dimension - 1, self.log_scale or 0.0))
+
+    def _cumulants(self, *, backward: bool) -> Cumulants | None:
+        if self._one_component:
+            return self.curve.cumulants
+        if self.log_scale is None:
+            return (self._cells.backward() if backward else self._cells).cumulants
+        if self.p.means.size == 1:
+            line = _from_one_mean(self.p, self.q, self.log_scale)
+        elif self.log_scale == 0.0:
+            line = _of_one_scale(self.p, self.q)
+        else:
+            line = self._line_cells(backward=backward).cumulants
+        across = gaussian_pair(self.dimension - 1, 0.0, log_scale=self.log_scale).cumulants
+        return line if across is None else Sum(((1, line), (1, across)))
 
     @cached_property
-    def cells(self) -> Cells:
+    def _cells(self) -> Cells:
         """What an attacker sees who is told the cell of (x1, rho), or of x1, only."""
-        levels = np.linspace(-_REACH, _REACH, _CELLS - 1)
+        levels = np.linspace(-REACH, REACH, _CELLS - 1)
         edges = np.concatenate([[-np.inf], _mixture_quantiles(levels, self.p, self.q), [np.inf]])
         if self.line_only or self.dimension == 1:
-            return Cells(self.p.cell_masses(edges), self.q.cell_masses(edges), self.left_out)
+            return Cells(self.p.cell_masses(edges), self.q.cell_masses(edges), self.left_out, self.moved)
         across = self.dimension - 1
         radii = _radius_quantiles(levels, across, np.concatenate([self.p.scales, self.q.scales]))
         p, q = (
             mixture.line_masses(edges).times(ring_masses(radii, across, mixture.scales)) for mixture in (self.p, self.q)
         )
-        return Cells(p, q, self.left_out)
+        return Cells(p, q, self.left_out, self.moved)
 
-    def line_cells(self) -> Cells:
+    def _line_cells(self, *, backward: bool) -> Cells:
         """What the line alone tells, in cells: for rounds whose loss across is known in closed form."""
-        return _line_cells(self.p, self.q, _MOST_LINE_CELLS, self.left_out)
+        return _line_cells(self.p, self.q, _MOST_LINE_CELLS, self.left_out, moved=self.moved, backward=backward)
 
     def sample(self, generator: np.random.Generator, size: int, *, extra_record: bool) -> Array:
         """`size` outputs on D', or on D; in units of the noise of D (ASGM: of sigma*C)."""
@@ -218,291 +244,64 @@ class ExplicitPair:
         return self.q.log_likelihood(along, across, unit, seen) - self.p.log_likelihood(along, across, unit, seen)
 
 
-def explicit_pairs(mechanism: Mechanism) -> list[ExplicitPair]:
-    """The family that `leakage` takes the best of: D all-zero or all aligned, the new record's gradient from -C to C."""
-    match mechanism:
-        case DatasetDenominator():
-            return _expected_pairs(mechanism)
-        case ASGM():
-            return _asgm_pairs(mechanism)
-    raise TypeError(mechanism)
-
-
-def _expected_pairs(mechanism: DatasetDenominator) -> list[ExplicitPair]:
-    moved = mechanism.neighbours
-    sigma, log_scale = moved.noises[0], moved.log_scale
-    shrink, scale, dimension = float(np.exp(moved.log_shrink)), float(np.exp(log_scale)), mechanism.dimension or 1
-    # 1 - c/c', which must not be a difference of two numbers near 1
-    lost = float(moved.growth / (1 + moved.growth))
-    q = mechanism.rate_with
-    pairs = []
-
-    def add(
-        shared: int, new: float, sizes: Array, weights: Array, left_out: float = 0.0, *, once: bool = False
-    ) -> None:
-        # the origin is the middle of D's means, so that s * size and size never cancel
-        middle = shared * float(sizes[np.argmax(weights)])
-        p_means = shared * sizes - middle
-        shrunk = p_means - shared * sizes * lost
-        q_means = np.concatenate([shrunk, shrunk + shrink * new])
-        q_weights = np.concatenate([(1.0 - q) * weights, q * weights])
-        p = LineMixture(weights, p_means / sigma, np.ones_like(p_means)).present()
-        q_mix = LineMixture(q_weights, q_means / sigma, np.full_like(q_means, scale)).present()
-        pairs.append(
-            ExplicitPair(
-                Added(float(shared), new),
-                dimension,
-                p,
-                q_mix,
-                log_scale=log_scale,
-                left_out=left_out,
-                once=once,
-                moved=abs(new) * shrink / (sigma * scale),
-            )
-        )
-
-    same = moved.growth == 0 and not mechanism.noise_moves
-    for new in (1.0,) if same else (1.0, 0.75, 0.5, 0.25):
-        add(0, new, np.zeros(1), np.ones(1))
-    moves = mechanism.rate_moves or mechanism.noise_moves
-    if not same and not moves and mechanism.dataset_size is not None:
-        first, last = binomial.effective_range(mechanism.dataset_size, q)
-        many = last - first >= _MOST_SIZES_COMPOSED
-        if last - first < _MOST_SIZES:
-            nodes = binomial.enumerated(mechanism.dataset_size, q, _MISSED if many else binomial.NEVER_MISSED)
-            for new in (-1.0, -0.5, 1.0):
-                add(1, new, nodes.sizes, nodes.weights, nodes.slack, once=many)
-    return pairs
-
-
-def _asgm_pairs(mechanism: ASGM) -> list[ExplicitPair]:
-    q, sigma, count = mechanism.q, mechanism.noise_multiplier, mechanism.dataset_size
-    first, last = binomial.effective_range(count, q)
-    line_only = last - first >= _MOST_SCALES
-    # a threshold lies within _REACH + 2/sigma deviations of a mean, all of them proportional to 1/size
-    nodes = binomial.lattice(count, q, steepness=(_REACH + 2.0 / sigma) / max(count * q, 1.0))
-    sizes, weights = nodes.sizes, nodes.weights
-    divisor, divisor_with = np.maximum(sizes, 1.0), sizes + 1.0
-    # every batch is the whole dataset: one scale on each side, and their ratio must not be rounded to an ulp of 1
-    log_scale = -math.log1p(1.0 / count) if q == 1.0 and count > 0 else None
-    pairs = []
-    for shared, new in ((1, -1.0), (1, -0.5), (0, 1.0)):
-        # the origin is the mean of a batch of D, so that nothing cancels
-        p = LineMixture(weights, np.where(sizes > 0.0, 0.0, -shared / sigma), 1.0 / divisor)
-        q_mix = LineMixture(
-            np.concatenate([(1.0 - q) * weights, q * weights]),
-            np.concatenate([p.means, (new - shared) / (divisor_with * sigma)]),
-            np.concatenate([p.scales, 1.0 / divisor_with]),
-        )
-        pairs.append(
-            ExplicitPair(
-                Added(float(shared), new),
-                mechanism.dimension,
-                p.present(),
-                q_mix.present(),
-                log_scale=log_scale,
-                line_only=line_only,
-                left_out=nodes.slack,
-                moved=abs(new - shared) / sigma,
-            )
-        )
-    return pairs
-
-
 @final
 @dataclass(frozen=True, eq=False)
-class LossOnLine(TradeOff):
-    """Loss l1 with finitely many values, plus the independent loss of `across`: tails are a weighted sum of shifted tails.
+class _Backward(Law):
+    """An explicit pair for use by its inverse: T(M(D'), M(D)) is nowhere above the inverse of its curve."""
 
-    `left_out` is mass that l1 does not account for, under P or Q: it is added to both errors of every test, whatever e^t makes
-    of it. `short` is what P or Q lacks where cells were rounded (module `cells`). `rule_error` is that of a trapezoidal rule over
-    nodes, as a share of min(1, e^t).
-    """
-
-    losses: Array
-    p: Array
-    q: Array
-    across: TabulatedPair
-    left_out: float = 0.0
-    rule_error: float = 0.0
-    short: tuple[float, float] = (0.0, 0.0)
-
-    @property
-    def slack(self) -> float:
-        return self.rule_error
-
-    @property
-    def terms(self) -> int:
-        # a node costs less than a term of closed form
-        return max(1, int(self.losses.size) // 32)
-
-    @property
-    def relative_error(self) -> float:
-        return self.across.relative_error
-
-    @property
-    def masses(self) -> tuple[float, float]:
-        return math.fsum(self.p) + self.left_out, math.fsum(self.q) + self.left_out
-
-    def tails(self, t: Array) -> Tails:
-        t = np.asarray(t, dtype=np.float64)
-        flat = t.ravel()
-        sides = np.empty((4, flat.size))
-        chunk = max(1, _WORK // self.losses.size)
-        for start in range(0, flat.size, chunk):
-            part = slice(start, start + chunk)
-            p_above, p_below, q_above, q_below = self.across.probabilities(flat[None, part] - self.losses[:, None])
-            sides[:, part] = self.p @ p_above, self.p @ p_below, self.q @ q_above, self.q @ q_below
-        with np.errstate(divide="ignore"):
-            logs = np.minimum(np.log(sides), 0.0)
-        self._keep_what_underflows(flat, logs)
-        if self.left_out > 0.0:
-            logs[[0, 3]] = np.logaddexp(logs[[0, 3]], math.log(self.left_out))
-        return Tails(*logs.reshape((4, *t.shape)))
-
-    def _keep_what_underflows(self, t: Array, logs: Array) -> None:
-        """P[l > t] and Q[l <= t] where they are too small for a double: taken as zero they would make delta too large.
-
-        That is so for large t and -t, and in many dimensions wherever the losses under P and Q are far apart. With l = l_i on the
-        line and u = t - l_i across it, e^t P[l > t] = sum_i q_i e^u P[across > u]: no factor exceeds 1, and what lies outside of
-        the nodes is at most their Q.
-        """
-        chunk = max(1, _WORK // self.losses.size)
-        for small, weights, sign in ((0, self.q, 1.0), (3, self.p, -1.0)):
-            far = np.flatnonzero(((sign * t > _HIGH) | (logs[small] < -_HIGH)) & (np.abs(t) < _FARTHEST))
-            for start in range(0, far.size, chunk):
-                part = far[start : start + chunk]
-                grown = self.across.log_grown_tail(t[None, part] - self.losses[:, None], sign)
-                with np.errstate(divide="ignore"):
-                    total = np.logaddexp.reduce(np.log(weights)[:, None] + grown, axis=0)
-                logs[small, part] = total - sign * t[part] + _ULPS * np.abs(t[part])
-
-
-@final
-@dataclass(frozen=True)
-class TabulatedPair(TradeOff):
-    """T(N(0, I_m), N(0, s^2 I_m)) for s < 1, its tails read off a spline of their normal quantiles: 20 times faster.
-
-    The loss has an upper end, -m log s; in few dimensions the quantile is singular there and the logarithm of the distance
-    to it is the smooth coordinate, in many it is the loss itself.
-    """
-
-    dof: int
-    log_scale: float
-
-    @property
-    def relative_error(self) -> float:
-        """Of the smaller tail, read off the splines (measured: docs/numerics.md)."""
-        far_apart = self.log_scale < _FAR_APART and not self._few
-        return 1e-6 if far_apart else 2e-8
-
-    @property
-    def _top(self) -> float:
-        return -self.dof * self.log_scale
-
-    @property
-    def _few(self) -> bool:
-        return self.dof < _MANY_DEGREES
-
-    def _coordinate(self, t: Array) -> Array:
-        return -np.log(np.maximum(self._top - t, 1e-300)) if self._few else t
+    pair: ExplicitPair
 
     @cached_property
-    def _nodes(self) -> tuple[Array, Array, Tails]:
-        """Coordinates, thresholds and the tails there, from where P has e^-90 left to where Q has."""
-        exact = gaussian_pair(self.dof, 0.0, log_scale=self.log_scale)
-        ends = _ends(exact)
-        if not self._few:
-            t = np.linspace(ends[:, 0].min(), ends[:, 1].max(), _TABLE)
-            return t, t, exact.tails(t)
-        # with r/2 = y under P the loss is -m log s - c y, and t next to its end no longer knows y
-        k, c = 0.5 * self.dof, math.expm1(-2.0 * self.log_scale)
-        first = float(self._coordinate(ends[:, 0].min()))
-        # Q[y <= u] < (u/s^2)^k / Gamma(1 + k)
-        last = -math.log(c) - 2.0 * self.log_scale + (_END - float(gammaln(1.0 + k))) / k
-        # the tails bend where y is about its mean, over a range that is short beside the rest
-        bend = min(_BEND - math.log(c * k), 0.5 * (first + last))
-        x = np.concatenate([np.linspace(first, bend, _TABLE), np.linspace(bend, last, _TABLE)[1:]])
-        tilt = x + math.log(c * k)
-        p, q = (_central_tails(k, one) for one in (tilt, tilt + 2.0 * self.log_scale))
-        return x, self._top - np.exp(-x), Tails(*p, *q)
+    def _curve(self) -> TradeOff:
+        return self.pair._seen(backward=True)
+
+    def one_round(self) -> TradeOff:
+        return self._curve
+
+    def several(self) -> TradeOff:
+        return self.pair._several(backward=True)
 
     @cached_property
-    def _table(self) -> tuple[Array, CubicSpline]:
-        """The two ends, and between them the normal quantiles of P[l > t] and Q[l > t]."""
-        x, _, tails = self._nodes
-        quantiles = [
-            np.where(above < below, ndtri_exp(above), -ndtri_exp(below))
-            for above, below in ((tails.p_above, tails.p_below), (tails.q_above, tails.q_below))
-        ]
-        return x[[0, -1]], CubicSpline(x, np.stack(quantiles, axis=-1))
+    def cumulants(self) -> Cumulants | None:
+        return self.pair._cumulants(backward=True)
 
-    @cached_property
-    def _ratios(self) -> tuple[CubicSpline, CubicSpline]:
-        """log of e^t P[l > t] / Q[l > t] where Q sees the loss, and of e^-t Q[l <= t] / P[l <= t] where P does."""
-        if self._few:
-            x, t, tails = self._nodes
-            return CubicSpline(x, t + tails.p_above - tails.q_above), CubicSpline(x, tails.q_below - t - tails.p_below)
-        exact = gaussian_pair(self.dof, 0.0, log_scale=self.log_scale)
-        by_p, by_q = (np.linspace(low, high, _TABLE) for low, high in _ends(exact).tolist())
-        p, q = exact.tails(by_p), exact.tails(by_q)
-        return CubicSpline(by_q, by_q + q.p_above - q.q_above), CubicSpline(by_p, p.q_below - by_p - p.p_below)
+    @property
+    def coarse(self) -> bool:
+        return self.pair.coarse
 
-    def probabilities(self, t: Array) -> tuple[Array, Array, Array, Array]:
-        """P[l > t], P[l <= t], Q[l > t], Q[l <= t]."""
-        ends, spline = self._table
-        x = np.clip(self._coordinate(t), *ends)
-        inside = (x > ends[0]) & (x < ends[1])
-        if np.count_nonzero(inside) < 0.5 * x.size:
-            quantiles = np.zeros((*x.shape, 2))
-            quantiles[inside] = spline(x[inside])
-        else:
-            quantiles = spline(x)
-        # outside, the smaller tails are taken for none: both at once, so that an attacker only loses by it
-        quantiles[x >= ends[1]] = -np.inf
-        quantiles[x <= ends[0]] = np.inf
-        # the smaller tail has all of its digits, and so has what is left of 1
-        small = ndtr(-np.abs(quantiles))
-        large = 1.0 - small
-        above, below = np.where(quantiles < 0.0, small, large), np.where(quantiles < 0.0, large, small)
-        return above[..., 0], below[..., 0], above[..., 1], below[..., 1]
+    def power(self, count: int) -> Law | None:
+        return self.pair.power(count)
 
-    def log_grown_tail(self, t: Array, sign: float) -> Array:
-        """log of e^t P[l > t] for sign 1, of e^-t Q[l <= t] for -1: beside Q[l > t] and P[l <= t], whatever their size."""
-        _, p_below, q_above, _ = self.probabilities(t)
-        large, ratio = (q_above, self._ratios[0]) if sign > 0.0 else (p_below, self._ratios[1])
-        # beyond the table one of the two is below e^-90, and neither tail exceeds 1
-        inside = np.clip(self._coordinate(t), ratio.x[0], ratio.x[-1])
-        with np.errstate(divide="ignore"):
-            return np.asarray(np.log(large) + np.minimum(ratio(inside), np.minimum(sign * t, 0.0)))
-
-    def tails(self, t: Array) -> Tails:
-        with np.errstate(divide="ignore"):
-            return Tails(*(np.log(side) for side in self.probabilities(np.asarray(t, dtype=np.float64))))
+    def backward(self) -> Law:
+        return self.pair
 
 
-def _central_tails(k: float, tilt: Array) -> tuple[Array, Array]:
-    """log P[Y <= y], log P[Y > y] for 2Y ~ chi-square with 2k degrees of freedom, y = k e^-tilt."""
-    near = np.minimum(tilt, _NEXT_TO_ZERO)
-    ((below, above),) = log_tails(k, 0.0, near)
-    # y^k / Gamma(1 + k), off by a factor of 1 - y
-    tiny = k * (math.log(k) - tilt) - float(gammaln(1.0 + k))
-    below = np.where(tilt < _NEXT_TO_ZERO, below, tiny)
-    return below, np.where(tilt < _NEXT_TO_ZERO, above, log1mexp(np.minimum(tiny, -1e-300)))
+def _from_one_mean(p: LineMixture, q: LineMixture, log_scale: float) -> Cumulants:
+    """K of one normal law against a mixture of normals of s times its scale: an all-zero D, on the line."""
+    scale = math.exp(log_scale)
+    logs, means = np.log(q.weights), (q.means - p.means[0]) / (p.scales[0] * scale)
+    # log q1 - log p1 = -log s - (c/2) x^2 + log sum_i w_i exp(m_i x/s - m_i^2/2), means in units of s
+    c = math.expm1(-2.0 * log_scale)
+
+    def loss(x: Array) -> Array:
+        bumps = logs[:, None] + means[:, None] * (x / scale) - 0.5 * np.square(means)[:, None]
+        return np.asarray(-log_scale - 0.5 * c * x * x + np.logaddexp.reduce(bumps, axis=0))
+
+    tilts = (-1.0 / c if c > 0.0 else -math.inf, -1.0 / c if c < 0.0 else math.inf)
+    return LineCumulants(log_normal, loss, 0.0, 1.0, spread=float(np.ptp(means)) / scale, bend=c, tilts=tilts)
 
 
-@lru_cache(maxsize=64)
-def tabulated(dof: int, log_scale: float) -> TabulatedPair:
-    """The table of one pair, made once."""
-    return TabulatedPair(dof, log_scale)
-
-
-def _ends(curve: TradeOff) -> Array:
-    """Thresholds outside of which P, and Q, see the loss with less than e^-90: a row for each of the two."""
-    odds = np.array([_END, -_END])
-    under_p = solve_decreasing(lambda t: np.subtract(*curve.tails(t)[:2]), odds)
-    under_q = solve_decreasing(lambda t: np.subtract(*curve.tails(t)[2:]), odds)
-    return np.stack([under_p, under_q])
+def _of_one_scale(p: LineMixture, q: LineMixture) -> Cumulants:
+    """K of two mixtures of normals of scale 1."""
+    farthest = max(float(np.max(np.abs(mixture.means))) for mixture in (p, q))
+    return LineCumulants(
+        p.log_density,
+        lambda x: q.log_density(x) - p.log_density(x),
+        0.0,
+        1.0 + farthest,
+        spread=float(np.ptp(q.means)),
+        base_spread=float(np.ptp(p.means)),
+    )
 
 
 def _product_curve(
@@ -514,20 +313,13 @@ def _product_curve(
     nodes = (high - low) / _smooth_step(p, q, low, high, spread)
     if nodes > _WORTHLESS * _MOST_NODES:
         # the loss across is narrower than a thousandth of the line's: the attacker may as well not look
-        return _line_cells(p, q, 8 * _MOST_NODES, left_out).told(backward=backward)
+        return _line_cells(p, q, 8 * _MOST_NODES, left_out, backward=backward).one_round()
     across = tabulated(dimension - 1, log_scale)
     if dimension <= _MANY_DIMENSIONS or nodes > _MOST_NODES:
-        return loss_in_cells(_line_cells(p, q, _MOST_NODES, left_out).told(backward=backward), across)
+        return loss_in_cells(_line_cells(p, q, _MOST_NODES, left_out, backward=backward).one_round(), across)
     x, step = np.linspace(low, high, 1 + math.ceil(nodes), retstep=True)
     log_p, log_q = p.log_density(x), q.log_density(x)
     return LossOnLine(log_q - log_p, step * np.exp(log_p), step * np.exp(log_q), across, left_out, _TRAPEZOIDAL)
-
-
-def loss_in_cells(line: FiniteOutcomes, across: TabulatedPair) -> LossOnLine:
-    """The attacker is told the cell of x1, and rho. A cell that one of the measures does not have adds nothing to delta."""
-    seen = (line.p > 0.0) & (line.q > 0.0)
-    p, q = line.p[seen], line.q[seen]
-    return LossOnLine(np.log(q) - np.log(p), p, q, across, short=line.short)
 
 
 def _smooth_step(p: LineMixture, q: LineMixture, low: float, high: float, spread: float) -> float:
@@ -546,21 +338,23 @@ def _smooth_step(p: LineMixture, q: LineMixture, low: float, high: float, spread
 
 def _line_ends(p: LineMixture, q: LineMixture) -> tuple[float, float]:
     """Where x1 lies, but for 1e-17 of either law."""
-    low = min(float(np.min(m.means - _REACH * m.scales)) for m in (p, q))
-    return low, max(float(np.max(m.means + _REACH * m.scales)) for m in (p, q))
+    low = min(float(np.min(m.means - REACH * m.scales)) for m in (p, q))
+    return low, max(float(np.max(m.means + REACH * m.scales)) for m in (p, q))
 
 
-def _line_cells(p: LineMixture, q: LineMixture, count: int, left_out: float) -> Cells:
+def _line_cells(
+    p: LineMixture, q: LineMixture, count: int, left_out: float, *, moved: float = 0.0, backward: bool
+) -> Cells:
     """P and Q of the cell that x1 falls in, of equal width."""
     edges = np.concatenate([[-np.inf], np.linspace(*_line_ends(p, q), count - 1), [np.inf]])
-    return Cells(p.cell_masses(edges), q.cell_masses(edges), left_out)
+    return Cells(p.cell_masses(edges), q.cell_masses(edges), left_out, moved, backward)
 
 
 def _mixture_quantiles(levels: Array, p: LineMixture, q: LineMixture) -> Array:
     """Edges that cut the even mixture of p and q into cells of equal normal width."""
     means, scales = np.concatenate([p.means, q.means]), np.concatenate([p.scales, q.scales])
     weights = 0.5 * np.concatenate([p.weights, q.weights])
-    x = np.unique(np.concatenate([means[:, None] + scales[:, None] * np.linspace(-_REACH, _REACH, 61)], axis=None))
+    x = np.unique(np.concatenate([means[:, None] + scales[:, None] * np.linspace(-REACH, REACH, 61)], axis=None))
     x = x[:: max(1, x.size // 512)]
     level = ndtri(np.clip(weights @ ndtr((x - means[:, None]) / scales[:, None]), 1e-300, 1.0 - 1e-16))
     rising = np.concatenate([[True], np.diff(np.maximum.accumulate(level)) > 0.0])

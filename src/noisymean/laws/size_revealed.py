@@ -24,13 +24,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_ndtr
 
-from noisymean.laws.cumulants import Cumulants, LineCumulants
+from noisymean.cumulants import Cumulants
+from noisymean.laws.line_rule import LineCumulants, log_normal
 from noisymean.numerics import binomial
 from noisymean.numerics.logs import Array, log_weighted_sum
 from noisymean.tradeoff import Tails, TradeOff
@@ -82,6 +84,7 @@ class SizeRevealed(TradeOff):
             q_above = np.logaddexp(q_above, full)
         return Tails(*(np.minimum(side, 0.0).reshape(t.shape) for side in (p_above, p_below, q_above, q_below)))
 
+    @cached_property
     def cumulants(self) -> Cumulants:
         """K of the finite part of the loss, for many rounds."""
         kept = (self.weights > 0.0) & (self.odds > 0.0)
@@ -94,11 +97,19 @@ class SizeRevealed(TradeOff):
             return finite if empty == 0.0 else np.vstack([finite, np.full_like(x, stay)])
 
         def log_density(x: Array) -> Array:
-            normal = -0.5 * x * x - 0.9189385332046727
+            normal = log_normal(x)
             shared = weights + normal
             return shared if empty == 0.0 else np.vstack([shared, math.log(empty) + normal])
 
-        return LineCumulants(log_density, loss, 0.0, 1.0, spread=shift, log_finite=math.log1p(-self.full_batch))
+        return LineCumulants(
+            log_density,
+            loss,
+            0.0,
+            1.0,
+            spread=shift,
+            log_finite=math.log1p(-self.full_batch),
+            missed=self.left_out,
+        )
 
 
 def size_revealed(dataset_size: int, rate: float, noise_multiplier: float, *, fine: bool = True) -> SizeRevealed:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import final
 
 import numpy as np
 
+from noisymean.cumulants import Cumulants
 from noisymean.errors import check_number, check_probability
-from noisymean.laws.closed import Identity
+from noisymean.laws.closed import Gaussian, Identity
+from noisymean.laws.gaussian import gaussian_pair
+from noisymean.laws.line_rule import LineCumulants, log_normal
 from noisymean.numerics.chi_square import RELATIVE_ERROR
-from noisymean.numerics.logs import Array, log_weighted_sum
+from noisymean.numerics.logs import Array, log_mean_exp, log_weighted_sum
 from noisymean.tradeoff import Tails, TradeOff
 
 
@@ -92,6 +97,20 @@ class Subsampled(TradeOff):
             p_below,
             np.logaddexp(stay + p_above, move + q_above),
             np.logaddexp(stay + p_below, move + q_below),
+        )
+
+    @cached_property
+    def cumulants(self) -> Cumulants | None:
+        """Of the noisy sum, N(0, 1) against (1-q) N(0, 1) + q N(mu, 1); closed at q = 1."""
+        if not isinstance(self.base, Gaussian) or self.rate == 0.0:
+            return None
+        mu, rate = self.base.mu, self.rate
+        if rate == 1.0:
+            return gaussian_pair(1, mu, 1.0).cumulants
+        half = 0.5 * mu * mu
+        odds = math.log(rate) - math.log1p(-rate) - half
+        return LineCumulants(
+            log_normal, lambda x: log_mean_exp(rate, mu * x - half), 0.0, 1.0, spread=mu, log_odds=odds
         )
 
     def _line(self, alpha: Array) -> tuple[Array, Array]:

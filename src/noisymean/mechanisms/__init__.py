@@ -18,6 +18,7 @@ from noisymean.mechanisms.base import (
     Mechanism,
     Neighbours,
     PublicRate,
+    Segment,
     from_plain,
     register,
 )
@@ -44,6 +45,7 @@ __all__ = [
     "OpacusLoader",
     "PublicRate",
     "Rate",
+    "Segment",
     "ToldRate",
     "exact_rate",
     "from_plain",

@@ -19,7 +19,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields, replace
 from enum import Enum
 from fractions import Fraction
-from typing import Any, ClassVar, Self, TypeVar, final
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar, final
 
 import numpy as np
 
@@ -211,6 +211,13 @@ class Mechanism(ABC):
         return {"name": self.name, **{name: value for name, value in plain.items() if value is not None}}
 
 
+class Segment(NamedTuple):
+    """So many rounds of one mechanism."""
+
+    mechanism: Mechanism
+    steps: int
+
+
 KINDS: dict[str, type[Mechanism]] = {}
 Registered = TypeVar("Registered", bound=type[Mechanism])
 
@@ -252,6 +259,9 @@ class PublicRate(Mechanism):
 
 class BatchDenominator(Mechanism):
     """A mechanism that divides by a function of the size of the batch."""
+
+    # that function is the size itself, but for the empty batch: then sums over sizes may leave most of them out
+    divides_by_size: ClassVar[bool] = False
 
     @abstractmethod
     def divisor(self, batches: Array) -> Array:

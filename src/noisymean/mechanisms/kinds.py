@@ -84,6 +84,7 @@ class ASGM(PublicRate, BatchDenominator):
 
     name = "asgm"
     denominator = "|B|"
+    divides_by_size = True
 
     def divisor(self, batches: Array) -> Array:
         """The size of the batch."""

@@ -15,7 +15,7 @@ means are over the evaluation batch; an empty one changes nothing (0).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
 from functools import cached_property
@@ -26,10 +26,11 @@ import numpy as np
 from noisymean.errors import InvalidInput, MissingDependency, check_number
 from noisymean.mechanisms import ASGM, LEAST_NOISE, SGM, exact_rate
 from noisymean.numerics.logs import Array
-from noisymean.paper.model_sizes import parameters_of
+from noisymean.paper.photographs import Photographs
 from noisymean.targets.claims import claimed_curve
-from noisymean.targets.opacus import GivenRows, Photographs
-from noisymean.targets.protocol import Known, Neighbour
+from noisymean.targets.plain import from_plain, to_plain
+from noisymean.targets.protocol import Knob, Known, Neighbour, Run, Runnable
+from noisymean.targets.records import GivenRows
 from noisymean.tradeoff import TradeOff
 
 
@@ -82,21 +83,12 @@ class Dpsur:
     def name(self) -> str:
         """Which of the two, on what."""
         selected = ", selective release" if self.selection is not None else ""
-        match self.records:
-            case Photographs(model=model, dataset=dataset):
-                what = f"{model} on {dataset}"
-            case GivenRows():
-                what = "given gradients"
-        return f"DPSUR as in its {self.denominator.value}{selected}, {what}"
+        return f"DPSUR as in its {self.denominator.value}{selected}, {self.records.words}"
 
     @property
     def dimension(self) -> int:
         """Numbers in an update."""
-        match self.records:
-            case Photographs(model=model):
-                return parameters_of(model)
-            case GivenRows(rows=rows):
-                return len(rows[0])
+        return self.records.dimension
 
     @property
     def steps(self) -> int:
@@ -104,32 +96,16 @@ class Dpsur:
         return 1
 
     def configuration(self) -> Mapping[str, Any]:
-        """All of it."""
-        return {
-            "target": "dpsur",
-            "records": asdict(self.records),
-            "dataset_size": self.dataset_size,
-            "sample_rate": str(self.sample_rate),
-            "noise_multiplier": self.noise_multiplier,
-            "max_grad_norm": self.max_grad_norm,
-            "denominator": self.denominator.value,
-            "selection": None if self.selection is None else asdict(self.selection),
-        }
+        """The records and every number."""
+        # what the records are is told by their fields
+        return {"target": "dpsur", **to_plain(self), "records": to_plain(self.records)}
 
     @classmethod
     def from_configuration(cls, configuration: Mapping[str, Any]) -> Dpsur:
         """The inverse of `configuration`."""
-        fields = {name: value for name, value in configuration.items() if name != "target"}
-        described = fields["records"]
-        given = "rows" in described
-        fields["records"] = (
-            GivenRows(tuple(tuple(row) for row in described["rows"])) if given else Photographs(**described)
-        )
-        fields["sample_rate"] = Fraction(fields["sample_rate"])
-        fields["denominator"] = Denominator(fields["denominator"])
-        if fields["selection"] is not None:
-            fields["selection"] = Selection(**fields["selection"])
-        return cls(**fields)
+        described = configuration["records"]
+        kind: type[GivenRows | Photographs] = GivenRows if "rows" in described else Photographs
+        return from_plain(cls, {**configuration, "records": from_plain(kind, described)})
 
     def known(self) -> Known | None:
         """ASGM if it is the paper's; the code's law is none of the paper's mechanisms, nor is one that is selected."""
@@ -241,3 +217,34 @@ class Dpsur:
         with torch.no_grad():
             losses = [one.losses(functional_call(network, weights, one.inputs)).mean() for one in task.passes(chosen)]
         return float(torch.stack(losses).mean())
+
+
+@final
+@dataclass(frozen=True)
+class DpsurUpdate(Runnable):
+    """One update of DPSUR on any records, as its paper says it or as its code does it."""
+
+    denominator: Denominator = Denominator.OTHER_BATCH
+
+    @property
+    def name(self) -> str:
+        """Which of the two."""
+        return f"DPSUR as in its {self.denominator.value}"
+
+    @property
+    def knob(self) -> Knob:
+        """A rate."""
+        return Knob.RATE
+
+    def run(self, run: Run) -> Array:
+        """The target itself, on the designed gradients; the row that only D' has is zero."""
+        rows = (*(tuple(row) for row in run.gradients.tolist()), (0.0,) * run.gradients.shape[1])
+        target = Dpsur(
+            records=GivenRows(rows),
+            dataset_size=len(run.gradients),
+            sample_rate=run.setting.rate or Fraction(1),
+            noise_multiplier=max(run.noise_multiplier, LEAST_NOISE),
+            max_grad_norm=run.max_grad_norm,
+            denominator=self.denominator,
+        )
+        return target.release(Neighbour.SMALLER, np.random.default_rng(run.seed), run.rounds)[:, 0]

@@ -16,10 +16,12 @@ from typing import final
 
 from noisymean.errors import InvalidInput
 from noisymean.paper.data import named
-from noisymean.paper.dpsur import Denominator, Dpsur, Selection
+from noisymean.paper.dpsur import Denominator, Dpsur, DpsurUpdate, Selection
+from noisymean.paper.photographs import Photographs
 from noisymean.targets.device import AUTO
-from noisymean.targets.opacus import OpacusTarget, Photographs
+from noisymean.targets.opacus import OpacusRelease, OpacusTarget
 from noisymean.targets.opacus_releases.setup import AtRate, Mode, Reduction
+from noisymean.targets.protocol import Runnable
 
 EASGM_RATE, ASGM_RATE, FEASGM_RATE = Fraction(1, 200), Fraction(7, 10), Fraction(1, 2)
 NOISE, BOUND, RECORDS = 10.0, 0.1, 4
@@ -64,6 +66,12 @@ def method_named(name: str) -> Method:
     return METHODS[name]
 
 
+def method_runnable(name: str) -> Runnable:
+    """What the method's own code runs: DPSUR's update, or the release of Opacus that it pins."""
+    pinned = method_named(name).pinned
+    return DpsurUpdate() if pinned is None else OpacusRelease(version=pinned)
+
+
 def opacus_method(
     name: str,
     dataset: str,
@@ -88,17 +96,13 @@ def opacus_method(
     version = release or method.audited
     rate = sample_rate or _paper_rate(version, poisson)
     return OpacusTarget(
-        release_version=version,
+        library=OpacusRelease(version=version, mode=mode, reduction=reduction, poisson=poisson, device=device),
         dataset_size=dataset_size,
         records=Photographs(dataset=dataset, model=method.model(dataset), seed=seed, draws=draws, data_dir=data_dir),
         sampling=AtRate(rate),
         noise_multiplier=noise_multiplier,
         max_grad_norm=max_grad_norm,
-        mode=mode,
-        reduction=reduction,
-        poisson=poisson,
         label=method.title,
-        device=device,
     )
 
 

@@ -1,72 +1,177 @@
-"""One experiment run again: its rows, kept or computed; its files; and what it says about the paper's statements."""
+"""Experiments run into a folder: their rows, saved or computed, their files, and the page of all of them.
+
+For each experiment NAME the folder gets NAME.png, NAME.csv and NAME.json, from which the same run goes on; all of them together
+make index.html. Trials of audits are in trials.sqlite.
+"""
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Sequence
+import shlex
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, final
+from typing import final
 
-from noisymean.paper.experiment import Effort, Experiment, Tell
-from noisymean.paper.kept import keep, kept, key_of, whole
-from noisymean.paper.statement import Claim, Row, Rows
+from noisymean.errors import InvalidInput, NoisymeanError
+from noisymean.paper import page as pages
+from noisymean.paper.experiment import Effort, Experiment
+from noisymean.paper.rows import Table
+from noisymean.paper.saved_rows import SavedRows, load_rows, run_key, save_rows, written_whole
+from noisymean.paper.statements import Comparison
+from noisymean.report import plots
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+ALL = "all"
+TRIALS = "trials.sqlite"
 
 
 @final
 @dataclass(frozen=True)
 class Reproduced:
-    """A finished experiment. `seconds` is what computing the rows took, now or then."""
+    """A finished experiment, its rows (from an earlier run or not), and where its numbers and its picture are."""
 
     experiment: Experiment
-    rows: list[Row]
-    seconds: float
+    rows: SavedRows
     from_before: bool
+    data: Path
+    picture: Path
+
+    @property
+    def comparisons(self) -> list[Comparison]:
+        """The paper's statements beside the rows."""
+        return [statement.compare(self.rows.table) for statement in self.experiment.statements]
 
     @property
     def finding(self) -> str:
-        """One sentence."""
-        return self.experiment.finding(self.rows)
+        """What the rows show, in a sentence."""
+        return self.experiment.finding(self.rows.table)
+
+    def record(self) -> dict[str, object]:
+        """As plain values, for JSON and for the page."""
+        return {
+            **_described(self.experiment),
+            "finding": self.finding,
+            "claims": [one.record() for one in self.comparisons],
+            "notes": list(self.experiment.notes(self.rows.table)),
+            "data": str(self.data),
+            "picture": str(self.picture),
+            "seconds": self.rows.seconds,
+            "from_before": self.from_before,
+        }
+
+
+@final
+@dataclass(frozen=True)
+class Failed:
+    """An experiment that could not be run, and why; `ours` if that was a fault of this program."""
+
+    experiment: Experiment
+    fault: str
+    ours: bool = False
+
+    def record(self) -> dict[str, object]:
+        """As plain values, for JSON and for the page."""
+        return {**_described(self.experiment), "fault": self.fault}
+
+
+def _described(experiment: Experiment) -> dict[str, object]:
+    return {"name": experiment.name, "place": experiment.place, "shows": experiment.shows, "claims": []}
+
+
+@final
+@dataclass(frozen=True)
+class Reproduction:
+    """Experiments of one effort into one folder, which the user typed as `typed_folder`; `note` is told how far it is."""
+
+    experiments: Mapping[str, Experiment]
+    effort: Effort
+    folder: Path
+    typed_folder: str
+    note: Callable[[str], None]
 
     @property
-    def claims(self) -> list[Claim]:
-        """The paper's statements beside the rows."""
-        return [statement.claim(self.rows) for statement in self.experiment.statements]
+    def page(self) -> Path:
+        """Where the page of all experiments is."""
+        return self.folder / "index.html"
 
-    @property
-    def notes(self) -> Sequence[str]:
-        """What else is to be known."""
-        return self.experiment.notes(self.rows)
+    def all(self) -> list[Reproduced | Failed]:
+        """Every experiment, whatever happens to the others. The page is there from the first one on, and grows."""
+        results: list[Reproduced | Failed] = []
+        for experiment in self.experiments.values():
+            results.append(self._one_or_its_fault(experiment))
+            self._write_page(results)
+        return results
 
-    def figure(self) -> Figure:
-        """A picture of the rows."""
-        return self.experiment.figure(self.rows)
+    def _one_or_its_fault(self, experiment: Experiment) -> Reproduced | Failed:
+        try:
+            return self.one(experiment)
+        except (NoisymeanError, OSError) as fault:
+            self.note(f"{experiment.name}: failed: {fault}")
+            return Failed(experiment, " ".join(str(fault).split()))
+        except Exception as fault:  # the others go on
+            traceback.print_exc()
+            self.note(f"{experiment.name}: failed, a fault of noisymean's")
+            return Failed(experiment, f"a fault of noisymean's: {type(fault).__name__}: {fault}", ours=True)
 
-
-def reproduced(experiment: Experiment, effort: Effort, place: Path, tell: Tell) -> Reproduced:
-    """The rows of `experiment`, from `place` if the same run is kept there; they and their CSV file are left in `place`."""
-    key, file = key_of(experiment.name, effort), place / f"{experiment.name}.json"
-    before = kept(file, key)
-    if before is not None:
-        tell("kept from an earlier run")
-        found = Reproduced(experiment, before.rows, before.seconds, from_before=True)
-    else:
+    def one(self, experiment: Experiment) -> Reproduced:
+        """One experiment with its files; its rows are those of an earlier run if that was the same run."""
         start = perf_counter()
-        rows = experiment.rows(effort, tell)
-        found = Reproduced(experiment, rows, perf_counter() - start, from_before=False)
-        if experiment.complete(rows):
-            keep(file, key, rows, found.seconds)
-    write_csv(found.rows, place / f"{experiment.name}.csv")
-    return found
+
+        def announce(what: str) -> None:
+            self.note(f"{experiment.name}: {what}, {perf_counter() - start:.0f} s")
+
+        data, saved, picture = (self.folder / f"{experiment.name}.{end}" for end in ("csv", "json", "png"))
+        key = run_key(experiment.name, self.effort)
+        before = load_rows(saved, key)
+        if before is not None:
+            announce("kept from an earlier run")
+            rows = before
+        else:
+            rows = SavedRows(Table(experiment.rows(self.effort, announce)), perf_counter() - start)
+        with _writing(self.folder):
+            if before is None and experiment.complete(rows.table):
+                save_rows(saved, key, rows)
+            _write_csv(rows.table, data)
+            plots.save(experiment.picture(rows.table), picture)
+        return Reproduced(experiment, rows, before is not None, data, picture)
+
+    def command(self, name: str) -> str:
+        """What to type to reproduce just this."""
+        words = ["noisymean", "reproduce", name, *(["--quick"] if self.effort.quick else [])]
+        words += ["--seed", str(self.effort.seed)] if self.effort.seed else []
+        words += [] if self.effort.data_dir is None else ["--data-dir", self.effort.data_dir]
+        return shlex.join([*words, "--out", self.typed_folder])
+
+    def _write_page(self, results: Sequence[Reproduced | Failed]) -> None:
+        done = {one.experiment.name: one for one in results}
+        text = pages.render(
+            [self._section(one, done.get(one.name)) for one in self.experiments.values()],
+            command=self.command(ALL),
+            quick=self.effort.quick,
+        )
+        with _writing(self.folder), written_whole(self.page) as stream:
+            stream.write(text)
+
+    def _section(self, experiment: Experiment, result: Reproduced | Failed | None) -> pages.Section:
+        record = _described(experiment) if result is None else result.record()
+        picture = result.picture.read_bytes() if isinstance(result, Reproduced) else None
+        return pages.Section(record, self.command(experiment.name), picture)
 
 
-def write_csv(rows: Rows, path: Path) -> None:
-    """All rows, or no file."""
-    with whole(path) as stream:
-        writer = csv.DictWriter(stream, fieldnames=list(rows[0]))
+def _write_csv(table: Table, path: Path) -> None:
+    with written_whole(path) as stream:
+        writer = csv.DictWriter(stream, fieldnames=list(table[0]))
         writer.writeheader()
-        writer.writerows(rows)
+        writer.writerows(table)
+
+
+@contextmanager
+def _writing(folder: Path) -> Iterator[None]:
+    """A file that cannot be written is a wrong --out."""
+    try:
+        yield
+    except OSError as fault:
+        raise InvalidInput("out", str(folder), "a folder that can be written", fault.strerror or str(fault)) from None

@@ -1,7 +1,5 @@
 """Which denominator does this code use: by running it, and by reading it.
 
-subject      what can be run: records and settings in, releases out
-subjects     Opacus releases, optimizers and engines, functions of gradients, formulas
 records      designed records, and what one release of them shows
 runs         a run at the prober's own noise and bound, or at others
 chance       what may be called chance: the level of every statistical decision
@@ -13,10 +11,11 @@ sampling     how batches are drawn
 seeds        whether batches and noise come from the seed
 empty        what becomes of an empty batch
 adaptive     a bound that moves, and what its count is divided by
-prober       from a subject to a finding
+prober       from something that can be run (`targets`) to a finding
 remarks      leaks and faults of the denominator, in a sentence each
 finding      each conclusion beside the runs that it follows from; the mechanism for the accountant, and what forbids one
-entry        from what the caller has to a subject
+judgement    from a finding and the numbers of a run to the verdict on it
+entry        `probe`, from what the caller has
 reading      source code: the statements that divide, and where their sizes come from
 conclusions  from statements to a mechanism
 packages     source code to read: a folder, a release, a wheel

@@ -17,13 +17,13 @@ import numpy as np
 from noisymean.probe.finding import Bearing, Remark, Severity
 from noisymean.probe.records import Axes, Reading
 from noisymean.probe.runs import designed, setting_of
-from noisymean.probe.subject import Adaptation, Knob, Raised, Subject
+from noisymean.targets.protocol import Adaptation, Knob, Raised, Runnable
 
 _RUNS, _ROUNDS, _RECORDS = 6, 25, 25
 _WHAT = "the noisy count of unclipped gradients is divided by"
 
 
-def remarks(subject: Subject, seed: int) -> list[Remark]:
+def remarks(subject: Runnable, seed: int) -> list[Remark]:
     """What the count is divided by, for subjects whose bound moves."""
     rule = subject.adaptation
     if rule is None:
@@ -36,7 +36,7 @@ def remarks(subject: Subject, seed: int) -> list[Remark]:
             releases = designed(subject, setting, axes.gradients(), seed + part, _ROUNDS, moving_bound=True)
             found += _counted(axes.read(releases), rule)
     except Raised as fault:
-        return [Remark(Severity.FAULT, f"with a bound that moves it raises {fault}")]
+        return [Remark(Severity.FAULT, f"with a bound that moves it {fault}")]
     if len(found) < 10:
         return [Remark(Severity.UNKNOWN, f"{_WHAT} something unknown", Bearing.BESIDES)]
     sizes, divisors = (np.array(column) for column in zip(*found, strict=True))

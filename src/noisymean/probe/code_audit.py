@@ -20,16 +20,16 @@ from time import perf_counter
 from typing import Any, final
 
 from noisymean.errors import InvalidInput, NoisymeanError
-from noisymean.paper.data.folder import cache_folder
+from noisymean.folder import cache_folder
 from noisymean.probe import reading
 from noisymean.probe.conclusions import agree, dividing, leaks, poisson_words, read_kind
 from noisymean.probe.finding import Finding
 from noisymean.probe.laws import Kind
 from noisymean.probe.packages import opacus_source
 from noisymean.probe.paper import Row, differences, row_of
-from noisymean.probe.prober import VERSION, probe_subject
+from noisymean.probe.prober import VERSION, probe_runnable
 from noisymean.probe.reading import Source, Statement, read_source
-from noisymean.probe.subjects.releases import OpacusRelease
+from noisymean.targets.opacus import OpacusRelease
 from noisymean.targets.opacus_releases.client import dismiss, worker_of
 from noisymean.targets.opacus_releases.releases import VERSIONS, Clipping, Era, Release
 from noisymean.targets.opacus_releases.setup import Reduction
@@ -180,7 +180,7 @@ def audit_release(version: str) -> Audited:
 def _probed(subject: OpacusRelease) -> Finding | str:
     """The finding, or what went wrong."""
     try:
-        return probe_subject(subject, seed=SEED)
+        return probe_runnable(subject, seed=SEED)
     except NoisymeanError as fault:
         return str(fault)
 
@@ -237,7 +237,7 @@ def _kept(version: str) -> Audited | None:
         plain = json.loads(_place(version).read_text(encoding="utf-8"))
         return Audited(
             version=plain["version"],
-            findings={option: Finding.from_json(one) for option, one in plain["findings"].items()},
+            findings={option: Finding.from_plain(one) for option, one in plain["findings"].items()},
             source=None if plain["source"] is None else reading.from_json(plain["source"]),
             larger_batch=plain["larger_batch"],
             seconds=plain["seconds"],
@@ -249,7 +249,7 @@ def _kept(version: str) -> Audited | None:
 def _plain(audited: Audited) -> dict[str, Any]:
     return {
         "version": audited.version,
-        "findings": {option: one.to_json() for option, one in audited.findings.items()},
+        "findings": {option: one.to_plain() for option, one in audited.findings.items()},
         "source": None if audited.source is None else reading.to_json(audited.source),
         "larger_batch": audited.larger_batch,
         "seconds": audited.seconds,

@@ -18,7 +18,7 @@ from noisymean.probe.laws import Kind, Law
 from noisymean.probe.records import NOISE, SPARE, Axes
 from noisymean.probe.runs import designed, setting_of
 from noisymean.probe.sensitivity import divisor_at
-from noisymean.probe.subject import Knob, Raised, Subject
+from noisymean.targets.protocol import Knob, Raised, Runnable
 
 _EMPTY: dict[Knob, tuple[int, Fraction | int]] = {**dict.fromkeys(Knob, (3, Fraction(1, 20))), Knob.BATCH_SIZE: (40, 1)}
 _ROUNDS = 60
@@ -34,7 +34,7 @@ class EmptyBatch:
 
 
 def empty_batch(
-    subject: Subject, law: Law | None, noise: Noise, sampling: Sampling, bound: float, seed: int
+    subject: Runnable, law: Law | None, noise: Noise, sampling: Sampling, bound: float, seed: int
 ) -> EmptyBatch:
     """What it does with an empty batch that is handed on as it comes."""
     if sampling is Sampling.SHUFFLED:
@@ -46,7 +46,7 @@ def empty_batch(
         divisor = divisor_at(subject, law, setting, bound, seed)
         readings = axes.read(designed(subject, setting, axes.gradients(), seed, _ROUNDS, empty_as_it_comes=True))
     except Raised as fault:
-        return _telling(Severity.FAULT, f"raises {fault}")
+        return _telling(Severity.FAULT, str(fault))
     if not all(one.finite for one in readings):
         return _telling(Severity.FAULT, "releases numbers that are not finite")
     empty = [one for one in readings if one.size == 0]

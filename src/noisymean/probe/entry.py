@@ -1,39 +1,48 @@
-"""`probe(thing)`: from what the caller has to a subject, and on to the finding."""
+"""`probe(thing)`: from what the caller has to the finding, and with the numbers of a run to the verdict on it."""
 
 from __future__ import annotations
 
-import inspect
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, final
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import Any
 
 from noisymean.errors import InvalidInput
-from noisymean.paper.dpsur import Denominator
-from noisymean.paper.methods import METHODS
-from noisymean.probe.finding import KINDS, Finding
-from noisymean.probe.laws import Kind
-from noisymean.probe.prober import ROUNDS, probe_subject
-from noisymean.probe.subject import Setting, Subject
-from noisymean.targets.opacus import release_named
+from noisymean.mechanisms import Mechanism, Rate, exact_rate
+from noisymean.probe.finding import Finding, RunNumbers
+from noisymean.probe.judgement import judged
+from noisymean.probe.prober import ROUNDS, Progress, probe_runnable
+from noisymean.targets.entry import runnable_of
+from noisymean.targets.protocol import BuiltIn, Knob, Runnable, Setting
 
-_ALLOWED = f"opacus, opacus==X, {', '.join(METHODS)}, synthetic or FILE.py:NAME"
+# Larger datasets are not run, only computed: 20,000 records are 80 MB of gradients.
+MOST_RECORDS = 20_000
 
 
 def probe(
     target: Any,
     *,
     seed: int,
-    also: tuple[Setting, ...] = (),
+    also: Sequence[Setting] = (),
     rounds: int = ROUNDS,
     noise_multiplier: float | None = None,
     max_grad_norm: float | None = None,
+    dataset_size: int | None = None,
+    dimension: int | None = None,
+    sample_rate: Rate | None = None,
+    batch_size: int | None = None,
+    steps: int | Callable[[Mechanism], int] | None = None,
+    delta: float | None = None,
+    progress: Progress = lambda done, total: None,
 ) -> Finding:
     """Which denominator `target` really uses, with the evidence.
 
     `target` is a name (`"opacus==0.15.0"`, `"dpsur"`, `"mine.py:release"`), an Opacus engine or optimizer, a function
-    `build(dataset_size, sample_rate)` that gives an optimizer, or a function of gradients (`subjects.callables`).
+    `build(dataset_size, sample_rate)` that gives an optimizer, or a function of gradients (`noisymean.targets.functions`).
     `also` are further settings to run it at. `noise_multiplier` is the one that is asked about: the noise is measured there, and
     at a quarter and at four times of it. `max_grad_norm`, and `noise_multiplier` with it, are those that a function has built in.
+
+    With `dataset_size` and a rate or a batch size it also runs at these, if they are not too large. With `delta`, and all other
+    numbers of a run, `.run` has the verdict on it: what is claimed, leaked and guaranteed for the mechanism that was found.
 
     >>> import numpy as np
     >>> def batch_mean(gradients, generator, *, sample_rate, noise_multiplier, max_grad_norm):
@@ -45,70 +54,44 @@ def probe(
     >>> probe(batch_mean, seed=0).kind.value
     'asgm'
     """
-    subject = subject_of(target, BuiltIn(noise_multiplier, max_grad_norm))
-    return probe_subject(subject, seed=seed, also=also, rounds=rounds, noise_multiplier=noise_multiplier)
+    subject = runnable_of(target, BuiltIn(noise_multiplier, max_grad_norm))
+    given = {"dataset_size": dataset_size, "dimension": dimension, "noise_multiplier": noise_multiplier, "steps": steps}
+    if delta is not None and (missing := [name for name, value in given.items() if value is None]):
+        raise InvalidInput(missing[0], None, "given, to account for a run", "or leave out delta")
+    rate = None if sample_rate is None else exact_rate(sample_rate)
+    own = own_settings(subject, dataset_size, rate, batch_size)
+    found = probe_runnable(
+        subject, seed=seed, also=(*also, *own), rounds=rounds, noise_multiplier=noise_multiplier, progress=progress
+    )
+    if delta is None or dataset_size is None or dimension is None or noise_multiplier is None or steps is None:
+        return found
+    numbers = RunNumbers(
+        dataset_size=dataset_size,
+        dimension=dimension,
+        noise_multiplier=noise_multiplier,
+        sample_rate=rate,
+        batch_size=batch_size,
+    )
+    return judged(found, numbers, steps=steps, delta=delta)
 
 
-@final
-@dataclass(frozen=True)
-class BuiltIn:
-    """What a function has built in instead of taking it as a keyword."""
-
-    noise_multiplier: float | None = None
-    max_grad_norm: float | None = None
-
-
-_NOTHING = BuiltIn()
-
-
-def subject_of(target: Any, built_in: BuiltIn = _NOTHING) -> Subject:
-    """The subject that a name, an object or a function stands for."""
-    if isinstance(target, str):
-        return named(target, built_in)
-    from noisymean.probe.subjects import callables, optimizers
-
-    if optimizers.is_engine(target):
-        return optimizers.Engine(target)
-    if optimizers.is_optimizer(target):
-        return optimizers.BuiltOptimizer(lambda size, rate: target, alone=True, label=type(target).__name__)
-    if all(hasattr(target, name) for name in ("name", "knob", "run", "swift", "elsewhere", "adaptation")):
-        subject: Subject = target
-        return subject
-    if not callable(target):
-        raise InvalidInput("target", type(target).__name__, f"{_ALLOWED}, an optimizer, an engine or a function")
-    if _takes(target, "dataset_size", "sample_rate"):
-        return optimizers.BuiltOptimizer(target, label=getattr(target, "__name__", "build"))
-    return callables.FunctionOfGradients(target, "", built_in.noise_multiplier, built_in.max_grad_norm)
-
-
-def _takes(function: Any, *names: str) -> bool:
-    try:
-        return list(inspect.signature(function).parameters) == list(names)
-    except (TypeError, ValueError):
-        return False
-
-
-def named(text: str, built_in: BuiltIn = _NOTHING) -> Subject:
-    """opacus, opacus==X, a method, synthetic (EASGM), synthetic:KIND or FILE.py:NAME."""
-    from noisymean.probe.subjects import callables, formulas, releases
-
-    if text.partition("==")[0] == "opacus":
-        return releases.OpacusRelease(version=release_named(text))
-    if text == "dpsur":
-        return formulas.DpsurUpdate(Denominator.OTHER_BATCH)
-    if text in METHODS and (pinned := METHODS[text].pinned) is not None:
-        return releases.OpacusRelease(version=pinned)
-    name, colon, rest = text.rpartition(":")
-    if text == "synthetic" or name == "synthetic":
-        known = {kind.value: kind for kind in (*KINDS, Kind.LOADER)}
-        wanted = rest if colon else Kind.EASGM.value
-        if wanted not in known:
-            raise InvalidInput("target", text, f"synthetic or synthetic:NAME with NAME one of {', '.join(known)}")
-        return formulas.Formula(known[wanted])
-    if colon and name.endswith(".py") and rest.isidentifier():
-        if not Path(name).is_file():
-            raise InvalidInput("target", text, "a function in an existing file", f"there is no file {name}")
-        return callables.in_file(
-            Path(name), rest, noise_multiplier=built_in.noise_multiplier, max_grad_norm=built_in.max_grad_norm
-        )
-    raise InvalidInput("target", text, _ALLOWED, "e.g. noisymean probe opacus==0.15.0")
+def own_settings(
+    subject: Runnable, dataset_size: int | None, rate: Fraction | None, batch_size: int | None
+) -> tuple[Setting, ...]:
+    """The user's own N, if it can be run."""
+    if dataset_size is None or not 1 <= dataset_size <= MOST_RECORDS:
+        return ()
+    if (
+        batch_size is not None
+        and not 1 <= batch_size <= dataset_size
+        and (rate is None or subject.knob is Knob.BATCH_SIZE)
+    ):
+        raise InvalidInput(
+            "batch_size", batch_size, f"a whole number from 1 to the dataset size {dataset_size}",
+            f"e.g. --batch-size {max(1, dataset_size // 10)}",
+        )  # fmt: skip
+    if subject.knob is Knob.BATCH_SIZE:
+        return () if batch_size is None else (Setting(dataset_size, batch_size=batch_size),)
+    if rate is not None:
+        return (Setting(dataset_size, rate=rate),)
+    return () if batch_size is None else (Setting(dataset_size, rate=Fraction(batch_size, dataset_size)),)

@@ -1,24 +1,25 @@
-"""What a probe found: each conclusion a frozen value beside the runs that it follows from."""
+"""What a probe found: each conclusion a frozen value beside the runs that it follows from, and how it is shown."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any, final
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NotRequired, TypedDict, Unpack, assert_never, final
 
+from noisymean.accounts import Account
 from noisymean.errors import InvalidInput, Undefined
-from noisymean.mechanisms import ASGM, EASGM, FEASGM, SGM, Mechanism, OpacusLoader, Rate
+from noisymean.mechanisms import KINDS, SGM, Mechanism, OpacusLoader, Rate
+from noisymean.mechanisms import from_plain as mechanism_from
+from noisymean.outward import at_least, at_most
 from noisymean.probe.laws import Kind
+from noisymean.results import Lines, Result
+from noisymean.targets.plain import from_plain, to_plain
+from noisymean.verdict import Word
 
-KINDS: dict[Kind, type[SGM | EASGM | ASGM | FEASGM]] = {
-    Kind.SGM: SGM,
-    Kind.EASGM: EASGM,
-    Kind.ASGM: ASGM,
-    Kind.FEASGM: FEASGM,
-}
-
-# kinds that the accountant knows
-ACCOUNTED = frozenset({*KINDS, Kind.LOADER})
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 @final
@@ -32,6 +33,9 @@ class Evidence:
     denominator: str
     rate: float | None
     finite: bool
+    # the smallest and the largest denominator that was seen
+    least: float | None = None
+    most: float | None = None
 
 
 @final
@@ -155,10 +159,52 @@ class Remark:
         return self.severity is not Severity.NOTE and self.bearing is not Bearing.COVERED
 
 
+class RunNumbers(TypedDict):
+    """The numbers of a user's run; the rate or the batch size, whichever was set."""
+
+    dataset_size: int
+    dimension: int
+    noise_multiplier: float
+    sample_rate: NotRequired[Rate | None]
+    batch_size: NotRequired[int | None]
+
+
 @final
 @dataclass(frozen=True)
-class Finding:
-    """The mechanism that explains everything that was read, or `unknown`."""
+class RunVerdict:
+    """The verdict on the user's run, on what it rests or why there is none, and the numbers if there are any."""
+
+    word: Word
+    because: str
+    account: Account | None = None
+
+    @property
+    def sentence(self) -> str:
+        """The three numbers and the word, or why there are none."""
+        if (answer := self.account) is None:
+            return f"Not accounted for, undetermined: {self.because}."
+        proved = answer.guarantee.epsilon
+        return (
+            f"{answer.steps:,} rounds at delta = {answer.claimed.delta:g}:"
+            f" claimed epsilon {at_most(answer.claimed.epsilon or 0.0)}, leakage {at_least(answer.leakage.epsilon or 0.0)},"
+            f" guarantee {'none known' if proved is None else at_most(proved)}: {self.word}{self._rests_on(proved)}."
+        )
+
+    def _rests_on(self, proved: float | None) -> str:
+        match self.word:
+            case "holds":
+                return f", as far as was measured: {self.because}"
+            case "undetermined":
+                return f": {self.because}" if proved is None else ""
+            case "violated":
+                return ""
+        assert_never(self.word)
+
+
+@final
+@dataclass(frozen=True)
+class Finding(Result):
+    """The mechanism that explains everything that was read, or `unknown`; with the user's numbers, the verdict on their run."""
 
     target: str
     kind: Kind
@@ -171,43 +217,92 @@ class Finding:
     evidence: tuple[Evidence, ...]
     seed: int
     candidates: tuple[str, ...] = ()
+    # None: no run was described
+    run: RunVerdict | None = None
 
-    def to_json(self) -> dict[str, Any]:
-        """Plain values."""
-        plain = asdict(self)
-        plain["kind"] = self.kind.value
-        plain["rates"]["sampling"] = self.rates.sampling.value
-        plain["rates"]["law"] = None if self.rates.law is None else self.rates.law.value
-        plain["rates"]["moved"] = list(self.rates.moved)
-        plain["remarks"] = [
-            {"severity": one.severity.value, "words": one.words, "bearing": one.bearing.value} for one in self.remarks
-        ]
+    def to_plain(self) -> dict[str, Any]:
+        """What was found, without the verdict on a run: `from_plain` is its inverse."""
+        plain: dict[str, Any] = to_plain(replace(self, run=None))
+        del plain["run"]
         plain["clipping"]["sound"] = self.clipping.sound
         return plain
 
     @staticmethod
-    def from_json(plain: dict[str, Any]) -> Finding:
-        """The inverse of `to_json`."""
-        clipping = {name: value for name, value in plain["clipping"].items() if name != "sound"}
-        rates = {**plain["rates"], "sampling": Sampling(plain["rates"]["sampling"])}
-        rates["moved"] = tuple(rates["moved"])
-        rates["law"] = None if rates["law"] is None else RateLaw(rates["law"])
-        noise = {**plain["noise"], "levels": tuple(Level(**one) for one in plain["noise"]["levels"])}
-        return Finding(
-            target=plain["target"],
-            kind=Kind(plain["kind"]),
-            denominator=plain["denominator"],
-            noise=Noise(**noise),
-            clipping=Clipping(**clipping),
-            rates=Rates(**rates),
-            empty_batch=plain["empty_batch"],
-            remarks=tuple(
-                Remark(Severity(one["severity"]), one["words"], Bearing(one["bearing"])) for one in plain["remarks"]
-            ),
-            evidence=tuple(Evidence(**one) for one in plain["evidence"]),
-            seed=plain["seed"],
-            candidates=tuple(plain["candidates"]),
-        )
+    def from_plain(plain: Mapping[str, Any]) -> Finding:
+        """The inverse of `to_plain`."""
+        return from_plain(Finding, plain)
+
+    def to_dict(self) -> dict[str, object]:
+        """Plain data, the object that `probe --json` prints."""
+        plain, run = self.to_plain(), self.run
+        answer, version = None if run is None else run.account, import_module("noisymean").__version__
+        # the keys that `account --json` adds, empty: nothing was asked of them
+        beside = {"asked_pair": None, "grounds": [], "reported": {}, "elsewhere": None, "version": version}
+        return {
+            "target": plain.pop("target"),
+            "mechanism": plain.pop("kind"),
+            **plain,
+            "account": None if answer is None else {**answer.to_dict(), **beside},
+            "account_refused": run.because if run is not None and answer is None else None,
+            "verdict": None if run is None else run.word,
+            "because": None if run is None else run.because,
+            "doubts": [remark.words for remark in self.doubts],
+            "version": version,
+        }
+
+    def columns(self) -> Mapping[str, Sequence[object]]:
+        """A row for each setting that was run."""
+        names = ("run", "rounds", "batches", "denominator", "least", "most", "rate", "finite")
+        return {name: [getattr(one, name) for one in self.evidence] for name in names}
+
+    def lines(self) -> Lines:
+        """The mechanism, each conclusion, the remarks, and the verdict on the run that was described."""
+        accounted = self.kind.value in KINDS
+        caveat = " but for what follows, so without a guarantee" if self.doubts and accounted else ""
+        sentences = [f"- {remark.severity.value}: {remark.words}." for remark in self.remarks]
+        if self.run is not None:
+            notes = () if self.run.account is None else self.run.account.notes
+            sentences += [self.run.sentence, *(f"- {note}." for note in notes)]
+        return Lines(f"{self.target}: {self.kind.value.upper()}{caveat}", ("what", "found"), self.facts(), sentences)
+
+    def facts(self) -> list[tuple[str, str]]:
+        """The conclusions, in a word each."""
+        noise, clipping, rates = self.noise, self.clipping, self.rates
+        shared = {None: "not seen", True: "divided by the same", False: "NOT divided by the same"}
+        at = f"sigma C at sigma = {noise.noise_multiplier:g}"
+        scale = "" if noise.scale is None else f", {noise.scale:.3f} +- {noise.error:.3f} times {at}"
+        bound = "not seen" if clipping.bound is None else f"{clipping.bound:.4g} C"
+        before = "" if clipping.scaled_before is None else f", gradients multiplied by {clipping.scaled_before} before"
+        moved = "not seen" if clipping.sensitivity is None else f"{clipping.sensitivity:.3f} C"
+        within = "" if rates.within is None else f", to within {rates.within:.1%}"
+        law = "" if rates.law is None else f" at {rates.law.value}{within}"
+        return [
+            ("denominator", self.denominator),
+            ("noise", shared[noise.shares_denominator] + scale),
+            ("clipping bound", bound + before),
+            ("sensitivity", moved),
+            ("sampling", f"{rates.sampling.value}{law}{'; moves with N' if rates.moves_with_size else ''}"),
+            ("empty batch", self.empty_batch),
+        ]
+
+    def seen(self) -> Lines:
+        """What was run, and what came out."""
+        rows = [
+            (
+                one.run,
+                str(one.rounds),
+                one.batches,
+                one.denominator if one.finite else "not finite",
+                "-" if one.rate is None else f"{one.rate:.4f}",
+            )
+            for one in self.evidence
+        ]
+        return Lines("", ("run", "rounds", "|B| seen", "denominator", "rate seen"), rows)
+
+    def plot(self) -> Figure:
+        """The denominators that were seen, against the expected size of a batch."""
+        figure: Figure = import_module("noisymean.report.probe_plots").finding_figure(self)
+        return figure
 
     def named(self, target: str) -> Finding:
         """The same under another name."""
@@ -224,15 +319,7 @@ class Finding:
         rate = "" if self.rates.within is None else f"the rate to {self.rates.within:.1%}, "
         return f"{rate}the noise to {self.noise.error:.1%}, the sensitivity on the records that were run"
 
-    def mechanism(
-        self,
-        *,
-        dataset_size: int,
-        dimension: int,
-        noise_multiplier: float,
-        sample_rate: Rate | None = None,
-        batch_size: int | None = None,
-    ) -> Mechanism:
+    def mechanism(self, **numbers: Unpack[RunNumbers]) -> Mechanism:
         """The value that the accountant takes, at the user's numbers; refused where no proof covers what was found.
 
         >>> import numpy as np
@@ -252,50 +339,38 @@ class Finding:
         self._check_accountable()
         if self.doubts:
             raise Undefined("mechanism", self.kind.value, "one without a doubt left", self._reasons())
-        return self.at_least(
-            dataset_size=dataset_size, dimension=dimension, noise_multiplier=noise_multiplier,
-            sample_rate=sample_rate, batch_size=batch_size,
-        )  # fmt: skip
+        return self.at_least(**numbers)
 
-    def at_least(
-        self,
-        *,
-        dataset_size: int,
-        dimension: int,
-        noise_multiplier: float,
-        sample_rate: Rate | None = None,
-        batch_size: int | None = None,
-    ) -> Mechanism:
+    def at_least(self, **numbers: Unpack[RunNumbers]) -> Mechanism:
         """The mechanism whose leakage is a part of this one's; its guarantee is this one's only if there are no `doubts`."""
         self._check_accountable()
-        common: dict[str, Any] = {"dataset_size": dataset_size, "dimension": dimension}
-        common["noise_multiplier"] = noise_multiplier
-        if self.kind is Kind.LOADER:
-            if batch_size is None:
-                raise InvalidInput("batch_size", None, "given: the rate follows from it and N")
-            return OpacusLoader(batch_size=batch_size, **common)
-        if self.kind is Kind.SGM and self.rates.moves_with_size:
-            if batch_size is None:
-                raise InvalidInput("batch_size", None, "given: the rate follows from it and N")
-            loader = OpacusLoader(batch_size=batch_size, **common)
-            if loader.rate_moves:
-                raise Undefined(
-                    "batch_size", batch_size, "a size at which one more record leaves the rate alone",
-                    "the denominator is a constant but q = 1/ceil(N/b) is not: give the rate instead",
-                )  # fmt: skip
-            return SGM(sample_rate=loader.rate, **common)
-        if sample_rate is None:
-            raise InvalidInput("sample_rate", None, "given, as it was set")
-        return KINDS[self.kind](sample_rate=sample_rate, **common)
+        common: dict[str, Any] = dict(numbers)
+        sample_rate, batch_size = common.pop("sample_rate", None), common.pop("batch_size", None)
+        kind = KINDS[self.kind.value]
+        if not kind.rate_from_size and not (self.kind is Kind.SGM and self.rates.moves_with_size):
+            if sample_rate is None:
+                raise InvalidInput("sample_rate", None, "given, as it was set")
+            return mechanism_from({"name": self.kind.value, "sample_rate": sample_rate, **common})
+        if batch_size is None:
+            raise InvalidInput("batch_size", None, "given: the rate follows from it and N")
+        loader = OpacusLoader(batch_size=batch_size, **common)
+        if kind.rate_from_size:
+            return loader
+        if loader.rate_moves:
+            raise Undefined(
+                "batch_size", batch_size, "a size at which one more record leaves the rate alone",
+                "the denominator is a constant but q = 1/ceil(N/b) is not: give the rate instead",
+            )  # fmt: skip
+        return SGM(sample_rate=loader.rate, **common)
 
     def _check_accountable(self) -> None:
         """One of the mechanisms that the accountant knows, with its noise, its sensitivity and its sampling."""
-        if self.kind in (Kind.UNKNOWN, Kind.INDEPENDENT):
+        if self.kind.value not in KINDS:
             raise Undefined("mechanism", self.kind.value, "one that a theorem covers", self._reasons())
 
     def _reasons(self) -> str:
         """Why there is no guarantee."""
         doubts = "; ".join(remark.words for remark in self.doubts)
-        if self.kind in (Kind.UNKNOWN, Kind.INDEPENDENT):
+        if self.kind.value not in KINDS:
             return "; ".join(filter(None, (f"the denominator is {self.denominator}", doubts)))
         return doubts

@@ -9,7 +9,7 @@ from typing import final
 
 from noisymean.probe.records import BOUND, Axes
 from noisymean.probe.runs import almost_everyone, designed, everyone
-from noisymean.probe.subject import Raised, Setting, Subject
+from noisymean.targets.protocol import Raised, Runnable, Setting
 
 RECORDS = 8
 BOUNDS = (BOUND, 0.1, 8.0)
@@ -27,7 +27,7 @@ class Full:
     divisors: Mapping[float, float]
 
 
-def full_of(subject: Subject, seed: int) -> Full | None:
+def full_of(subject: Runnable, seed: int) -> Full | None:
     """None if the divisor cannot be read there; `Raised` if it raises at every rate close to one."""
     try:
         setting = everyone(subject, RECORDS)
@@ -36,7 +36,7 @@ def full_of(subject: Subject, seed: int) -> Full | None:
         return _read(subject, almost_everyone(subject, RECORDS), seed)
 
 
-def _read(subject: Subject, setting: Setting, seed: int) -> Full | None:
+def _read(subject: Runnable, setting: Setting, seed: int) -> Full | None:
     axes = Axes(RECORDS)
     divisors = {}
     for bound in BOUNDS:

@@ -18,7 +18,7 @@ import numpy as np
 from noisymean.mechanisms import OpacusLoader
 from noisymean.probe.chance import DEVIATIONS
 from noisymean.probe.records import TOLERANCE, Reading
-from noisymean.probe.subject import Setting
+from noisymean.targets.protocol import Setting
 
 
 class Kind(Enum):

@@ -21,7 +21,7 @@ from noisymean.probe.full import Full
 from noisymean.probe.laws import Observed
 from noisymean.probe.records import BOUND, NOISE, SPARE, Faint
 from noisymean.probe.runs import designed
-from noisymean.probe.subject import Raised, Subject
+from noisymean.targets.protocol import Raised, Runnable
 
 ASKED = 1.0
 _LEAST_ROUNDS = 20
@@ -35,7 +35,7 @@ _BY_BATCH = "the noise is divided by the size of the batch, which the gradients 
 
 
 def noise_of(
-    subject: Subject,
+    subject: Runnable,
     observed: Sequence[Observed],
     full: Full | None,
     *,
@@ -54,13 +54,13 @@ def noise_of(
         said.append(Remark(Severity.UNKNOWN, "with all records in the batch its noise could not be measured"))
         return Noise(shares, None, 1.0, asked, fresh=None), said
     levels, rows = [] if beside is None else [beside], []
-    few, many = max(_LEAST_ROUNDS, rounds // 2), max(_LEAST_ROUNDS, rounds * (2 if subject.swift else 1))
+    few, many = max(_LEAST_ROUNDS, rounds // 2), max(_LEAST_ROUNDS, rounds * (2 if subject.is_fast else 1))
     wanted = ((asked, 0.1, many), (asked, 8.0, many), (asked / 4.0, BOUND, few), (4.0 * asked, BOUND, few))
     for part, (sigma, at, count) in enumerate(wanted):
         try:
             releases = designed(subject, full.setting, Faint().gradients(), seed + part, count, noise=sigma, bound=at)
         except Raised as fault:
-            said.append(Remark(Severity.FAULT, f"at sigma = {sigma:g} and C = {at:g} it raises {fault}"))
+            said.append(Remark(Severity.FAULT, f"at sigma = {sigma:g} and C = {at:g} it {fault}"))
             continue
         found: Array = releases * (full.divisors[at] * bound / (sigma * at))
         scale = float(np.sqrt(np.mean(found**2)))

@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import importlib.util
 import re
-import subprocess
-import sys
 import tempfile
 import zipfile
 from pathlib import Path, PurePosixPath
 
 from noisymean.errors import InvalidInput, NoisymeanError
-from noisymean.paper.data.folder import cache_folder
-from noisymean.targets.opacus_releases.install import installed, installed_version
+from noisymean.folder import cache_folder
+from noisymean.targets.opacus_releases.install import installed, installed_version, run_pip
 from noisymean.targets.opacus_releases.releases import Release
 
 _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?(==[A-Za-z0-9.!+*_-]+)?")
@@ -62,13 +60,10 @@ def _download(name: str, place: Path) -> None:
     place.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=place.parent, prefix=".unpacking-") as scratch:
         wheels, unpacked = Path(scratch) / "wheels", Path(scratch) / "unpacked"
-        command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:"]
-        command += ["--disable-pip-version-check", "--dest", str(wheels), name]
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
-        found = sorted(wheels.glob("*.whl")) if done.returncode == 0 else []
+        failed = run_pip("download", name, "--dest", str(wheels))
+        found = sorted(wheels.glob("*.whl")) if failed is None else []
         if len(found) != 1:
-            said = [line for line in done.stderr.decode(errors="replace").splitlines() if line.startswith("ERROR")]
-            reason = said[-1].removeprefix("ERROR: ") if said else "the index has no wheel of it"
+            reason = failed or "the index has no wheel of it"
             raise DownloadFailed(f"{name}: {reason}; unpack its source yourself and give the folder")
         _unpack(found[0], unpacked)
         unpacked.rename(place)

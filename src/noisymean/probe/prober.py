@@ -1,4 +1,4 @@
-"""From a subject to a finding: run it on the designed settings, read every release, keep what explains all of them.
+"""From something that can be run to a finding: run it on the designed settings, read every release, keep what explains them all.
 
 The settings are pairs N, N + 1 at one rate or batch size, chosen so that N q is no whole number, that it becomes one, that the
 batch size divides N, and that a floor in floating point falls short; two pairs have many rounds, for the rate. Then all records
@@ -27,7 +27,7 @@ from noisymean.probe.runs import designed, setting_of
 from noisymean.probe.sampling import rates_of, remarks_of
 from noisymean.probe.seeds import remarks_of_seeds
 from noisymean.probe.sensitivity import clipping_of
-from noisymean.probe.subject import Knob, Raised, Setting, Subject
+from noisymean.targets.protocol import Knob, Raised, Runnable, Setting
 
 # Part of the key of cached results: raise it when a finding may change.
 VERSION = 3
@@ -55,8 +55,8 @@ _LONG_IF_SWIFT: dict[Knob, tuple[tuple[int, Fraction | int, int], ...]] = {
 Progress = Callable[[int, int], None]
 
 
-def probe_subject(
-    subject: Subject,
+def probe_runnable(
+    subject: Runnable,
     *,
     seed: int,
     also: Sequence[Setting] = (),
@@ -79,9 +79,7 @@ def probe_subject(
         except Raised as fault:
             raised[setting] = str(fault)
     if not any(one.readings for one in observed):
-        raise Raised(
-            next((f"at {at} it raises {words}" for at, words in raised.items()), f"{subject.name}: no release to read")
-        )
+        raise Raised(next((f"at {at} it {words}" for at, words in raised.items()), "releases nothing to read"))
     observed, bound = _effective_bound(observed)
     law, candidates = _law(observed, fixed=subject.knob is Knob.FIXED)
     full = _full(subject, seed + 500)
@@ -124,12 +122,12 @@ def probe_subject(
     )
 
 
-def _settings(subject: Subject, also: Sequence[Setting], rounds: int) -> dict[Setting, int]:
+def _settings(subject: Runnable, also: Sequence[Setting], rounds: int) -> dict[Setting, int]:
     """Each with its number of rounds."""
     wanted = [(setting_of(size, chosen), rounds) for size, chosen in _PAIRS[subject.knob]]
     if subject.knob is Knob.FIXED:
         return dict(wanted)
-    for size, chosen, times in (_LONG_IF_SWIFT if subject.swift else _LONG)[subject.knob]:
+    for size, chosen, times in (_LONG_IF_SWIFT if subject.is_fast else _LONG)[subject.knob]:
         wanted.append((setting_of(size, chosen), rounds * times))
     wanted += [(setting, rounds) for setting in also]
     found: dict[Setting, int] = {}
@@ -140,13 +138,13 @@ def _settings(subject: Subject, also: Sequence[Setting], rounds: int) -> dict[Se
     return found
 
 
-def observe(subject: Subject, setting: Setting, seed: int, rounds: int) -> Observed:
+def observe(subject: Runnable, setting: Setting, seed: int, rounds: int) -> Observed:
     """One setting, on records with an axis each."""
     axes = Axes(setting.dataset_size)
     return Observed(setting, axes.read(designed(subject, setting, axes.gradients(), seed, rounds)))
 
 
-def _full(subject: Subject, seed: int) -> Full | None:
+def _full(subject: Runnable, seed: int) -> Full | None:
     """None if it cannot be run with all records in every batch: the noise is then not established."""
     try:
         return full_of(subject, seed)
@@ -230,4 +228,6 @@ def _evidence(observed: Observed) -> Evidence:
         denominator=words,
         rate=sum(sizes) / len(sizes) / observed.setting.dataset_size if sizes else None,
         finite=all(one.finite for one in observed.readings),
+        least=found[0] if found else None,
+        most=found[-1] if found else None,
     )

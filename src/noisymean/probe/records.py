@@ -219,7 +219,7 @@ class Mixed:
 
     @property
     def records(self) -> int:
-        """24."""
+        """One record for each length, 24 of them."""
         return len(_LENGTHS)
 
     def gradients(self) -> Array:
@@ -251,7 +251,7 @@ class Mixed:
         return there
 
     def spare(self, releases: Array) -> Array:
-        """Noise alone."""
+        """The part of each release on which no record lies: noise alone."""
         found: Array = releases[:, _SPARE_AXES]
         return found
 

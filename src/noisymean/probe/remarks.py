@@ -9,7 +9,7 @@ from typing import assert_never
 
 from noisymean.probe.finding import Bearing, Remark, Severity
 from noisymean.probe.laws import Kind, Law, Observed, loader_length
-from noisymean.probe.subject import Setting
+from noisymean.targets.protocol import Setting
 
 
 def of_denominator(law: Law | None, shared: bool | None, observed: Sequence[Observed]) -> list[Remark]:
@@ -76,7 +76,7 @@ def of_non_finite(law: Law | None, observed: Sequence[Observed]) -> list[Remark]
 def of_raised(law: Law | None, raised: Mapping[Setting, str]) -> list[Remark]:
     """Where it raises instead of releasing something."""
     return [
-        Remark(Severity.FAULT, f"at {setting} it raises {words}", _divided_by_zero(law, setting))
+        Remark(Severity.FAULT, f"at {setting} it {words}", _divided_by_zero(law, setting))
         for setting, words in raised.items()
     ]
 

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from noisymean.numerics.logs import Array
 from noisymean.probe.records import BOUND, NOISE
-from noisymean.probe.subject import Knob, Run, Setting, Subject
+from noisymean.targets.protocol import Knob, Run, Runnable, Setting
 
 
 def setting_of(size: int, chosen: Fraction | int) -> Setting:
@@ -17,7 +17,7 @@ def setting_of(size: int, chosen: Fraction | int) -> Setting:
 
 
 def designed(
-    subject: Subject,
+    subject: Runnable,
     setting: Setting,
     gradients: Array,
     seed: int,
@@ -40,11 +40,11 @@ def designed(
     return subject.run(run)
 
 
-def everyone(subject: Subject, records: int) -> Setting:
+def everyone(subject: Runnable, records: int) -> Setting:
     """A setting at which all records are in every batch."""
     return setting_of(records, records if subject.knob is Knob.BATCH_SIZE else Fraction(1))
 
 
-def almost_everyone(subject: Subject, records: int) -> Setting:
+def almost_everyone(subject: Runnable, records: int) -> Setting:
     """The same for those that cannot do with a rate of one: never anybody missing, in a billion rounds."""
     return setting_of(records, records if subject.knob is Knob.BATCH_SIZE else Fraction(10**12 - 1, 10**12))

@@ -25,7 +25,7 @@ from noisymean.probe.chance import binomial_is_improbable, binomial_tails, rate_
 from noisymean.probe.finding import Bearing, RateLaw, Rates, Remark, Sampling, Severity
 from noisymean.probe.laws import Kind, Observed, loader_length
 from noisymean.probe.records import Axes
-from noisymean.probe.subject import Knob, Setting
+from noisymean.targets.protocol import Knob, Setting
 
 
 def rate_by(law: RateLaw, setting: Setting) -> float | None:

@@ -14,12 +14,12 @@ from noisymean.probe.finding import Remark, Severity
 from noisymean.probe.records import Mixed
 from noisymean.probe.runs import designed, setting_of
 from noisymean.probe.sensitivity import MIXED
-from noisymean.probe.subject import Knob, Raised, Subject
+from noisymean.targets.protocol import Knob, Raised, Runnable
 
 _ROUNDS = 12
 
 
-def remarks_of_seeds(subject: Subject, seed: int) -> list[Remark]:
+def remarks_of_seeds(subject: Runnable, seed: int) -> list[Remark]:
     """What is not drawn anew, and what is drawn from elsewhere."""
     setting, mixed = setting_of(*MIXED[subject.knob]), Mixed(seed)
     try:
@@ -27,8 +27,8 @@ def remarks_of_seeds(subject: Subject, seed: int) -> list[Remark]:
             designed(subject, setting, mixed.gradients(), one, _ROUNDS) for one in (seed, seed, seed + 1)
         )
     except Raised as fault:
-        return [Remark(Severity.UNKNOWN, f"whether its noise is drawn anew: it raises {fault}")]
-    said = [] if subject.elsewhere is None else [Remark(Severity.UNKNOWN, subject.elsewhere)]
+        return [Remark(Severity.UNKNOWN, f"whether its noise is drawn anew: it {fault}")]
+    said = [] if subject.unseen_randomness is None else [Remark(Severity.UNKNOWN, subject.unseen_randomness)]
     owns = subject.knob not in (Knob.BATCH, Knob.FIXED)
     batches = [mixed.members(one) for one in (first, second, other)]
     noises = [mixed.spare(one) for one in (first, second, other)]

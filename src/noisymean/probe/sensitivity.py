@@ -22,7 +22,7 @@ from noisymean.probe.full import BOUNDS, RECORDS, Full
 from noisymean.probe.laws import Law, Observed, loader_length
 from noisymean.probe.records import BOUND, NOISE, Aligned, Axes, Few, Mixed, deviation_of
 from noisymean.probe.runs import designed, everyone, setting_of
-from noisymean.probe.subject import Knob, Raised, Setting, Subject
+from noisymean.targets.protocol import Knob, Raised, Runnable, Setting
 
 _ALIKE: dict[Knob, tuple[int, Fraction | int]] = {
     **dict.fromkeys(Knob, (100, Fraction(1, 2))),
@@ -38,7 +38,7 @@ Divisor = Callable[[int], float | None]
 
 
 def clipping_of(
-    subject: Subject, observed: Sequence[Observed], law: Law | None, full: Full | None, bound: float, seed: int
+    subject: Runnable, observed: Sequence[Observed], law: Law | None, full: Full | None, bound: float, seed: int
 ) -> tuple[Clipping, list[Remark]]:
     """The effective bound, what comes before it, and how far one record moves the sum."""
     words, typical, constant = _scaling(observed)
@@ -52,7 +52,7 @@ def clipping_of(
         moved.append(found)
         moved.append(_few(subject, full, bound, seed + 2))
     except Raised as fault:
-        said.append(Remark(Severity.FAULT, f"on records of many lengths and directions it raises {fault}"))
+        said.append(Remark(Severity.FAULT, f"on records of many lengths and directions it {fault}"))
         additive = None
     seen = [one for one in moved if one is not None and math.isfinite(one)]
     clipping = Clipping(bound, words, max(seen, default=None), additive)
@@ -86,7 +86,7 @@ def _multiple(value: float) -> str:
     return f"{value:.3f}" if value < 100.0 else f"{value:,.0f}"
 
 
-def divisor_at(subject: Subject, law: Law | None, setting: Setting, bound: float, seed: int) -> Divisor:
+def divisor_at(subject: Runnable, law: Law | None, setting: Setting, bound: float, seed: int) -> Divisor:
     """What a release at this setting is divided by, as a function of |B|: by the law, or measured where that is silent."""
     if law is not None and law.value(setting, 1) is not None:
         return lambda size: law.value(setting, size)
@@ -100,7 +100,7 @@ def divisor_at(subject: Subject, law: Law | None, setting: Setting, bound: float
 
 
 def _alike(
-    subject: Subject, law: Law | None, words: str | None, typical: float, bound: float, seed: int
+    subject: Runnable, law: Law | None, words: str | None, typical: float, bound: float, seed: int
 ) -> float | None:
     """Records alike, as long as clipping just begins: their sum as a function of |B|, and by how much it jumps."""
     size, chosen = _ALIKE[subject.knob]
@@ -124,7 +124,7 @@ def _alike(
 
 
 def _mixed(
-    subject: Subject, law: Law | None, full: Full | None, bound: float, seed: int
+    subject: Runnable, law: Law | None, full: Full | None, bound: float, seed: int
 ) -> tuple[float | None, bool | None]:
     """The longest h, and whether sums are sums of the h; None where sums cannot be had."""
     setting = setting_of(*MIXED[subject.knob])
@@ -162,7 +162,7 @@ def _measured_by_noise(mixed: Mixed, releases: Array, members: Array) -> float |
     return float((np.linalg.norm(releases, axis=1) / deviations)[alone].max()) * NOISE
 
 
-def _few(subject: Subject, full: Full | None, bound: float, seed: int) -> float | None:
+def _few(subject: Runnable, full: Full | None, bound: float, seed: int) -> float | None:
     """The farthest that the sum moves when one of eight records becomes next to nothing."""
     setting = everyone(subject, RECORDS) if full is None else full.setting
     runs = [designed(subject, setting, Few(seed, left_out).gradients(), seed, 2) for left_out in (None, *_LEFT_OUT)]

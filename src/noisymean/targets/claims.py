@@ -13,10 +13,10 @@ from itertools import pairwise
 import numpy as np
 
 from noisymean.laws.finite import FiniteOutcomes
-from noisymean.many_rounds import claimed_rounds
 from noisymean.mechanisms import Mechanism
+from noisymean.noisy_sum import claimed
 from noisymean.numerics.logs import Array
-from noisymean.one_round import claimed
+from noisymean.runs import Run
 from noisymean.tradeoff import Side, TradeOff
 
 # The curve is traced by this many lines on each side of slope -1, up to the epsilon at which delta is this small.
@@ -28,7 +28,7 @@ def claimed_curve(mechanism: Mechanism, steps: int = 1) -> TradeOff:
     """The SGM curve of `steps` rounds that is claimed for `mechanism`, whatever it divides by."""
     if steps == 1:
         return claimed(mechanism)
-    rounds = claimed_rounds(mechanism, steps)
+    rounds = Run.of(mechanism, steps).claimed()
     slopes, heights = [], []
     for direction in (rounds, rounds.inverse()):
         last = direction.epsilon(_SMALLEST_DELTA, Side.ABOVE)

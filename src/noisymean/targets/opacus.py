@@ -1,7 +1,8 @@
 """Opacus as a target: `opacus`, the installed release, and `opacus==X` for any from 0.9.0 to 1.6.0.
 
-The records are real images under a model of the catalogue, rows of gradients that are given, or gradients with a
-structure, for which N may be as large as one likes. Which mechanism that is follows from the release and its options:
+`OpacusRelease` is a configured release that can be run on any records; `OpacusTarget` is one on a pair of datasets, whose
+records are rows of gradients that are given, gradients with a structure, for which N may be as large as one likes, or of any
+other kind (`records.Records`). Which mechanism that is follows from the release and its options:
 
     0.9.0 - 0.13.0, and 0.14.0 - 0.15.0 with poisson=False       ASGM
     0.14.0 - 0.15.0 with poisson=True                            EASGM
@@ -15,83 +16,44 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from pathlib import Path
-from typing import Any, TypeAlias, final
+from typing import Any, final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from noisymean.errors import InvalidInput, check_number
 from noisymean.mechanisms import ASGM, EASGM, FEASGM, LEAST_NOISE, SGM, Mechanism, OpacusLoader
 from noisymean.numerics.logs import Array
-from noisymean.paper import data
-from noisymean.paper.model_sizes import parameters_of
 from noisymean.targets.claims import claimed_curve
-from noisymean.targets.device import AUTO, resolved
-from noisymean.targets.opacus_releases.client import Session
+from noisymean.targets.device import AUTO, CPU, resolved
+from noisymean.targets.opacus_releases.client import Session, WorkerFault
 from noisymean.targets.opacus_releases.install import installed_version
 from noisymean.targets.opacus_releases.releases import Clipping, Era, GradSample, Release
 from noisymean.targets.opacus_releases.setup import (
     Adaptive,
     AtRate,
+    Configured,
+    Empty,
     Mode,
-    Network,
     Reduction,
-    Rows,
     Sampling,
     Setup,
     Shuffled,
-    Source,
-    Structured,
     ThroughLoader,
 )
-from noisymean.targets.protocol import Known, Neighbour, Structure
+from noisymean.targets.opacus_releases.sources import Rows
+from noisymean.targets.plain import from_plain, to_plain
+from noisymean.targets.protocol import Adaptation, Knob, Known, Neighbour, Raised, Run, Runnable, check_steps
+from noisymean.targets.records import GivenRows, OnOneAxis, Records
+from noisymean.targets.registry import described, from_described
 from noisymean.tradeoff import TradeOff
 
-MOST_STEPS = 10**6
-_ADAPTIVE = Adaptive()
+_PLAIN = ("dataset_size", "noise_multiplier", "max_grad_norm", "steps", "label")
 # Rows of gradients that are handed to a test; the optimal one sums over all batches of them.
 _MOST_KNOWN = 64
-
-
-@final
-@dataclass(frozen=True, kw_only=True)
-class Photographs:
-    """The first images of a set, under an untrained model of the catalogue."""
-
-    dataset: str
-    model: str
-    seed: int = 0
-    draws: int = 1
-    draws_seed: int = 0
-    data_dir: str | None = None
-
-    def images(self, count: int) -> data.Images:
-        """The first `count`."""
-        folder = Path(self.data_dir) if self.data_dir is not None else None
-        return data.load(self.dataset, data_dir=folder).first(count)
-
-
-@final
-@dataclass(frozen=True)
-class GivenRows:
-    """Gradients before clipping, one for each record of D'; the last is the one that D lacks."""
-
-    rows: tuple[tuple[float, ...], ...]
-
-
-@final
-@dataclass(frozen=True)
-class Alike:
-    """Gradients along one axis, for any N: see `protocol.Structure`."""
-
-    dimension: int
-    structure: Structure
-
-
-Records: TypeAlias = Photographs | GivenRows | Alike
+# little noise on the count, so that what it is divided by can be read
+_MOVING = Adaptive(unclipped_num_std=1e-3, clipbound_learning_rate=1.0, target_unclipped_quantile=0.5, moving=True)
 
 
 def release_named(text: str) -> str:
@@ -106,68 +68,146 @@ def release_named(text: str) -> str:
     return Release(version or installed_version()).version
 
 
+def release_runnable(text: str) -> Runnable:
+    """The release of that name, as it comes."""
+    return OpacusRelease(version=release_named(text))
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class OpacusRelease(Configured, Runnable):
+    """One release and its options; from 1.0.0 on through `make_private` on an ordinary data loader, as its users do."""
+
+    device: str = AUTO
+
+    @property
+    def name(self) -> str:
+        """The release, and the options that are not its defaults."""
+        options = [] if self.reduction is Reduction.MEAN else [f"loss_reduction={self.reduction.value}"]
+        options += [] if self.poisson and self.era is not Era.POISSON_FLAG else [f"poisson={self.poisson}"]
+        options += [] if self.clipping is Clipping.FLAT else [f"clipping={self.clipping.value}"]
+        options += [] if self.grad_sample is GradSample.HOOKS else [f"grad_sample_mode={self.grad_sample.value}"]
+        return ", ".join([f"opacus=={self.version}", *options])
+
+    @property
+    def knob(self) -> Knob:
+        """A batch size from 1.0.0 on; before, a rate."""
+        return Knob.BATCH_SIZE if self.era is Era.MAKE_PRIVATE else Knob.RATE
+
+    @property
+    def adaptation(self) -> Adaptation | None:
+        """AdaClip moves its bound; nothing else here does."""
+        if self.clipping is not Clipping.ADAPTIVE:
+            return None
+        return Adaptation(_MOVING.target_unclipped_quantile, _MOVING.clipbound_learning_rate)
+
+    def run(self, run: Run) -> Array:
+        """In a session of its own, through the release's own hooks; the row that only D' would have is zero."""
+        records, dimension = run.gradients.shape
+        rows = np.zeros((records + 1, dimension), np.float32)
+        rows[:records] = run.gradients
+        sampling: Sampling
+        if run.setting.rate is not None:
+            sampling = AtRate(run.setting.rate)
+        else:
+            sampling = (ThroughLoader if self.poisson else Shuffled)(run.setting.batch_size or 1)
+        setup = Setup(
+            release=self._recomputed(_MOVING if run.moving_bound else Adaptive()),
+            dataset_size=run.setting.dataset_size,
+            source=Rows(dimension),
+            sampling=sampling,
+            noise_multiplier=run.noise_multiplier,
+            max_grad_norm=run.max_grad_norm,
+            empty=Empty.AS_IT_COMES if run.empty_as_it_comes else Empty.PADDED,
+        )
+        try:
+            return np.array(Session(setup, [rows]).release(Neighbour.SMALLER, run.seed, run.rounds))
+        except WorkerFault as fault:
+            raise Raised(f"raises {fault.what}") from None
+
+    def oversized_batch(self, seed: int) -> str | None:
+        """What happens to a batch above the declared size in releases that declare one; None if nothing does."""
+        setup = Setup(
+            release=self._recomputed(Adaptive()), dataset_size=12, source=Rows(12), sampling=AtRate(Fraction(1, 2)),
+            noise_multiplier=0.0, max_grad_norm=1.0, declared=3,
+        )  # fmt: skip
+        try:
+            Session(setup, [np.eye(13, 12, dtype=np.float32)]).release(Neighbour.SMALLER, seed, 60)
+        except WorkerFault as fault:
+            return fault.what
+        return None
+
+    def _recomputed(self, adaptive: Adaptive) -> Configured:
+        """Gradients that are computed by the release itself, where everybody has a processor."""
+        return replace(self, mode=Mode.FULL, device=CPU, adaptive=adaptive)
+
+
+def with_options(
+    release: OpacusRelease, reduction: str, poisson: bool, clipping: str, grad_sample: str
+) -> OpacusRelease:
+    """The release with the options of that name; refused if it does not offer them."""
+    known = release.known
+    modes = [one for one in known.grad_samples() if one is not GradSample.GHOST]
+    for name, value, offered in (
+        ("loss_reduction", reduction, tuple(Reduction)),
+        ("clipping", clipping, known.clippings()),
+        ("grad_sample_mode", grad_sample, modes),
+    ):
+        allowed = [one.value for one in offered]
+        if value not in allowed:
+            raise InvalidInput(name, value, f"one that opacus=={release.version} offers here: {', '.join(allowed)}")
+    return replace(
+        release,
+        reduction=Reduction(reduction),
+        poisson=poisson,
+        clipping=Clipping(clipping),
+        grad_sample=GradSample(grad_sample),
+    )
+
+
 @final
 @dataclass(frozen=True, kw_only=True)
 class OpacusTarget:
-    """One release on one pair of datasets, |D| = dataset_size."""
+    """One configured release on one pair of datasets, |D| = dataset_size."""
 
-    release_version: str
+    library: OpacusRelease
     dataset_size: int
     records: Records
     sampling: Sampling
     noise_multiplier: float
     max_grad_norm: float = 0.1
-    mode: Mode = Mode.REPLAY
-    reduction: Reduction = Reduction.MEAN
-    poisson: bool = True
-    clipping: Clipping = Clipping.FLAT
-    grad_sample: GradSample = GradSample.HOOKS
-    adaptive: Adaptive = _ADAPTIVE
     steps: int = 1
     label: str = ""
-    device: str = AUTO
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "device", resolved(self.device))
+        object.__setattr__(self, "library", replace(self.library, device=resolved(self.library.device)))
         check_number("noise_multiplier", self.noise_multiplier, least=LEAST_NOISE, most=1e9)
         check_number("max_grad_norm", self.max_grad_norm, above=0.0, most=1e9)
-        if isinstance(self.steps, bool) or not isinstance(self.steps, int) or not 1 <= self.steps <= MOST_STEPS:
-            raise InvalidInput("steps", self.steps, f"a whole number from 1 to {MOST_STEPS}")
+        check_steps(self.steps)
         if isinstance(self.records, GivenRows) and len(self.records.rows) != self.dataset_size + 1:
             raise InvalidInput(
                 "dataset_size", self.dataset_size, f"{len(self.records.rows) - 1}, one less than the rows"
             )
-        self._check_options(Release(self.release_version))
-        self._check_sampling(Release(self.release_version))
+        self._check_options(self.library)
+        self._check_sampling(self.library)
 
-    def _check_options(self, release: Release) -> None:
-        offered = f"offered by opacus=={release.version}"
-        if self.clipping not in release.clippings():
-            names = ", ".join(kind.value for kind in release.clippings())
-            raise InvalidInput("clipping", self.clipping.value, f"{offered}: {names}")
-        if self.grad_sample not in release.grad_samples():
-            names = ", ".join(kind.value for kind in release.grad_samples())
-            raise InvalidInput("grad_sample", self.grad_sample.value, f"{offered}: {names}")
-        if self.grad_sample is not GradSample.HOOKS and (self.mode is Mode.REPLAY or isinstance(self.records, Alike)):
-            raise InvalidInput("grad_sample", self.grad_sample.value, "hooks in replay", "choose the mode 'full'")
-        if self.grad_sample is GradSample.GHOST and (
-            self.clipping is not Clipping.FLAT
-            or not isinstance(self.records, Photographs)
-            or "cnn" not in self.records.model
-        ):
+    def _check_options(self, release: OpacusRelease) -> None:
+        """What the release offers, but not on these records or by replaying gradients."""
+        replayed, mode = release.mode is Mode.REPLAY, release.grad_sample
+        if mode is not GradSample.HOOKS and (replayed or isinstance(self.records, OnOneAxis)):
+            raise InvalidInput("grad_sample", mode.value, "hooks in replay", "choose the mode 'full'")
+        if mode is GradSample.GHOST and not (release.clipping is Clipping.FLAT and self.records.is_labelled):
             raise InvalidInput("grad_sample", "ghost", "with flat clipping and a classifier")
-        if self.clipping is Clipping.ADAPTIVE and self.noise_multiplier >= 2 * self.adaptive.unclipped_num_std:
+        if release.clipping is Clipping.ADAPTIVE and self.noise_multiplier >= 2 * release.adaptive.unclipped_num_std:
             raise InvalidInput("noise_multiplier", self.noise_multiplier, "below 2 * unclipped_num_std for AdaClip")
-        if not self.poisson and release.era is not Era.POISSON_FLAG:
-            raise InvalidInput(
-                "poisson", self.poisson, "True but for 0.14.0 and 0.15.0", "use shuffled sampling instead"
-            )
-        if self.mode is Mode.FULL and isinstance(self.records, Alike):
+        if not release.poisson and release.era is not Era.POISSON_FLAG:
+            raise InvalidInput("poisson", False, "True but for 0.14.0 and 0.15.0", "use shuffled sampling instead")
+        if not replayed and isinstance(self.records, OnOneAxis):
             raise InvalidInput(
                 "mode", "full", "replay for structured gradients", "give the rows to have them recomputed"
             )
 
-    def _check_sampling(self, release: Release) -> None:
+    def _check_sampling(self, release: OpacusRelease) -> None:
         match self.sampling:
             case ThroughLoader(batch_size=size) | Shuffled(batch_size=size):
                 if not 1 <= size <= self.dataset_size:
@@ -179,10 +219,10 @@ class OpacusTarget:
             case AtRate(rate=rate):
                 if not 0 < rate <= 1:
                     raise InvalidInput("sample_rate", rate, "a number with 0 < sample_rate <= 1")
-                if rate == 1 and release.era is Era.POISSON_FLAG and self.poisson:
+                if rate == 1 and release.era is Era.POISSON_FLAG and release.poisson:
                     raise InvalidInput("sample_rate", 1, f"< 1 for opacus=={release.version}, which takes log(1 - q)")
                 floor = math.floor(self.dataset_size * rate)
-                if release.era is Era.MAKE_PRIVATE and self.reduction is Reduction.MEAN and floor == 0:
+                if release.era is Era.MAKE_PRIVATE and release.reduction is Reduction.MEAN and floor == 0:
                     raise InvalidInput(
                         "sample_rate",
                         rate,
@@ -193,55 +233,41 @@ class OpacusTarget:
     @property
     def name(self) -> str:
         """The release, and what it runs on."""
-        match self.records:
-            case Photographs(dataset=dataset, model=model):
-                what = f"{model} on {dataset}"
-            case GivenRows():
-                what = "given gradients"
-            case Alike(structure=structure):
-                what = f"{structure.value} gradients"
-        library = f"opacus=={self.release_version}"
+        library = f"opacus=={self.library.version}"
         run = f"{self.label} ({library})" if self.label else library
         match self.sampling:
             case AtRate(rate=rate):
                 drawn = f"q={float(rate):g}"
             case ThroughLoader(batch_size=size) | Shuffled(batch_size=size):
                 drawn = f"b={size}"
-        reduced = "" if self.reduction is Reduction.MEAN else ", loss_reduction=sum"
+        reduced = "" if self.library.reduction is Reduction.MEAN else ", loss_reduction=sum"
         return (
-            f"{run}, {what}{reduced}: N={self.dataset_size} {drawn} n={self.dimension} sigma={self.noise_multiplier:g}"
-            f" C={self.max_grad_norm:g} T={self.steps}"
+            f"{run}, {self.records.words}{reduced}: N={self.dataset_size} {drawn} n={self.dimension}"
+            f" sigma={self.noise_multiplier:g} C={self.max_grad_norm:g} T={self.steps}"
         )
 
     @property
     def dimension(self) -> int:
         """Numbers released in a round."""
-        match self.records:
-            case Photographs(model=model):
-                return parameters_of(model)
-            case GivenRows(rows=rows):
-                return len(rows[0])
-            case Alike(dimension=dimension):
-                return dimension
+        return self.records.dimension
 
     @property
     def mechanism(self) -> Mechanism | None:
         """What the release really is; None where no mechanism of ours describes the sampling."""
-        era = Release(self.release_version).era
-        sigma = self.noise_multiplier
-        if self.clipping is Clipping.ADAPTIVE:
+        release, sigma = self.library, self.noise_multiplier
+        if release.clipping is Clipping.ADAPTIVE:
             # Andrew et al. 2021, Theorem 1: part of the budget goes to the count
-            sigma = (sigma**-2 - (2 * self.adaptive.unclipped_num_std) ** -2) ** -0.5
+            sigma = (sigma**-2 - (2 * release.adaptive.unclipped_num_std) ** -2) ** -0.5
         common: dict[str, Any] = {
             "dataset_size": self.dataset_size,
             "dimension": self.dimension,
             "noise_multiplier": sigma,
         }
-        if self.reduction is Reduction.SUM and (
+        if release.reduction is Reduction.SUM and (
             # the clipper is not told: the gradients are divided by |B|, the noise is not
-            self.release_version in ("0.9.0", "0.9.1")
+            release.version in ("0.9.0", "0.9.1")
             # the hooks are not told: each gradient is multiplied by |B| before it is clipped
-            or (self.release_version == "0.14.0" and self.mode is Mode.FULL)
+            or (release.version == "0.14.0" and release.mode is Mode.FULL)
         ):
             return None
         match self.sampling:
@@ -249,14 +275,14 @@ class OpacusTarget:
                 return None
             case ThroughLoader(batch_size=size):
                 loader = OpacusLoader(batch_size=size, **common)
-                if self.reduction is Reduction.MEAN:
+                if release.reduction is Reduction.MEAN:
                     return loader
                 return None if loader.rate_moves else SGM(sample_rate=loader.rate, **common)
-            case AtRate(rate=rate) if self.reduction is Reduction.SUM:
+            case AtRate(rate=rate) if release.reduction is Reduction.SUM:
                 return SGM(sample_rate=rate, **common)
-            case AtRate(rate=rate) if era is Era.MAKE_PRIVATE:
+            case AtRate(rate=rate) if release.era is Era.MAKE_PRIVATE:
                 return FEASGM(sample_rate=rate, **common)
-            case AtRate(rate=rate) if era is Era.POISSON_FLAG and self.poisson:
+            case AtRate(rate=rate) if release.era is Era.POISSON_FLAG and release.poisson:
                 return EASGM(sample_rate=rate, **common)
             case AtRate(rate=rate):
                 return ASGM(sample_rate=rate, **common)
@@ -272,7 +298,7 @@ class OpacusTarget:
                 return rate
             case ThroughLoader(batch_size=size):
                 return Fraction(1, self._loader(size).run(self.dataset_size).steps_per_epoch)
-            case Shuffled(batch_size=size) if Release(self.release_version).era is Era.MAKE_PRIVATE:
+            case Shuffled(batch_size=size) if self.library.era is Era.MAKE_PRIVATE:
                 # the loader stays the user's own, and its length is what is asked
                 return Fraction(1, self._loader(size).run(self.dataset_size).loader_length)
             case Shuffled(batch_size=size):
@@ -287,41 +313,23 @@ class OpacusTarget:
         )
 
     def configuration(self) -> Mapping[str, Any]:
-        """All of it."""
-        plain = self._setup().to_json()
-        records = asdict(self.records)
-        records["kind"] = type(self.records).__name__
-        if isinstance(self.records, Alike):
-            records["structure"] = self.records.structure.value
-        for name in ("source", "empty", "declared"):
-            plain.pop(name)
-        return {"target": "opacus", **plain, "records": records, "steps": self.steps, "label": self.label}
+        """The release and its options, the records, and the numbers, side by side."""
+        options = to_plain(self.library)
+        return {
+            "target": "opacus",
+            "release": options.pop("version"),
+            **options,
+            **{name: to_plain(getattr(self, name)) for name in _PLAIN},
+            "sampling": {**to_plain(self.sampling), "kind": type(self.sampling).__name__},
+            "records": described(self.records),
+        }
 
     @classmethod
     def from_configuration(cls, configuration: Mapping[str, Any]) -> OpacusTarget:
         """The inverse of `configuration`."""
-        plain = {
-            name: value for name, value in configuration.items() if name not in ("target", "records", "steps", "label")
-        }
-        setup = Setup.from_json({**plain, "source": {"kind": "Rows", "dimension": 1}})
-        described = dict(configuration["records"])
-        records: Records
-        match described.pop("kind"):
-            case "Photographs":
-                records = Photographs(**described)
-            case "Alike":
-                records = Alike(described["dimension"], Structure(described["structure"]))
-            case _:
-                records = GivenRows(tuple(tuple(row) for row in described["rows"]))
-        fields = {
-            name: value for name, value in vars(setup).items() if name not in ("release", "source", "empty", "declared")
-        }
-        return cls(
-            release_version=setup.release,
-            records=records,
-            steps=configuration["steps"],
-            label=configuration["label"],
-            **fields,
+        release = from_plain(OpacusRelease, {**configuration, "version": configuration["release"]})
+        return from_plain(
+            cls, {**configuration, "library": release, "records": from_described(configuration["records"])}
         )
 
     def known(self) -> Known | None:
@@ -329,7 +337,7 @@ class OpacusTarget:
         mechanism = self.mechanism
         if mechanism is None:
             return None
-        if isinstance(self.records, Alike):
+        if isinstance(self.records, OnOneAxis):
             return Known(mechanism, self.max_grad_norm, structured=self.records.structure)
         if self.dataset_size >= _MOST_KNOWN:
             return None
@@ -347,48 +355,24 @@ class OpacusTarget:
 
     def recomputed(self) -> OpacusTarget:
         """The same in the mode `full`."""
-        return replace(self, mode=Mode.FULL)
+        return replace(self, library=replace(self.library, mode=Mode.FULL))
 
     @property
     def _session(self) -> Session:
         """A worker of this process, started when it is first needed."""
         held: Session | None = self.__dict__.get("_held")
         if held is None or not held.usable:
-            held = Session(self._setup(), self._arrays())
+            held = Session(self.setup(), self.records.arrays(self.dataset_size + 1))
             self.__dict__["_held"] = held
         return held
 
-    def _setup(self) -> Setup:
-        source: Source
-        match self.records:
-            case Photographs() as given:
-                source = Network(given.model, given.seed, given.draws, given.draws_seed)
-            case GivenRows():
-                source = Rows(self.dimension)
-            case Alike(dimension=dimension, structure=structure):
-                source = Structured(dimension, structure.datasets.shared, structure.datasets.new)
+    def setup(self) -> Setup:
+        """What its worker is asked to run."""
         return Setup(
-            release=self.release_version,
+            release=self.library,
             dataset_size=self.dataset_size,
-            source=source,
+            source=self.records.source(),
             sampling=self.sampling,
             noise_multiplier=self.noise_multiplier,
             max_grad_norm=self.max_grad_norm,
-            mode=self.mode,
-            reduction=self.reduction,
-            poisson=self.poisson,
-            clipping=self.clipping,
-            grad_sample=self.grad_sample,
-            adaptive=self.adaptive,
-            device=self.device,
         )
-
-    def _arrays(self) -> list[NDArray[Any]]:
-        match self.records:
-            case Photographs() as given:
-                images = given.images(self.dataset_size + 1)
-                return [np.asarray(images.pixels), np.asarray(images.labels)]
-            case GivenRows(rows=rows):
-                return [np.asarray(rows, np.float32)]
-            case Alike():
-                return []

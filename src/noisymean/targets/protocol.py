@@ -1,26 +1,144 @@
-"""What an audit needs to know of the thing that it audits, and nothing else.
+"""What can be run: the one description that audits and probes share.
 
-A target holds two neighbouring datasets, |D| = N and |D'| = N + 1, and can be run on either. A *release* is all that the
-adversary sees: one vector of `dimension` numbers for each of `steps` rounds. If the clipped gradients are known, the optimal test
-can be built from them; if not, a test is learned. The claim is handed over as a curve.
+A `Runnable` is handed records and settings and gives back what it releases: a function of gradients, a formula, a release of
+Opacus, an optimizer. It draws batches, clips, adds noise and divides as it always does; nothing but the released numbers comes
+back. Which sampling it can be told is its `knob`:
 
-A release is the noisy mean itself, (sum of the batch's clipped gradients + sigma C xi) / c; SGM has c = 1.
+    RATE         a Poisson rate q, the same for every N
+    BATCH_SIZE   the batch size b of a data loader; what rate follows from b and N is for a probe to find out
+    BATCH        nothing: it is handed batches, drawn here at a rate, and only divides
+    FIXED        the same, and it was made for one N
+
+A `Target` is such a thing on two neighbouring datasets, |D| = N and |D'| = N + 1, at one noise, bound and number of rounds, with
+what is claimed for it. Its release is all that the adversary sees: one vector of `dimension` numbers for each of `steps` rounds.
+If the clipped gradients are known, the optimal test can be built from them; if not, a test is learned.
+
+What is released is the noisy mean itself, (sum of the batch's clipped gradients + sigma C xi) / c; SGM has c = 1.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
+from fractions import Fraction
 from typing import Any, Protocol, final
 
 import numpy as np
 
-from noisymean.errors import NoisymeanError
+from noisymean.errors import InvalidInput, NoisymeanError
 from noisymean.mechanisms import Mechanism
 from noisymean.numerics.logs import Array
 from noisymean.pairs import Added
 from noisymean.tradeoff import TradeOff
+
+MOST_STEPS = 10**6
+
+# --- things that run on any records --------------------------------------------------------------------------------------
+
+
+class Knob(Enum):
+    """How the sampling of a runnable is set."""
+
+    RATE = "rate"
+    BATCH_SIZE = "batch size"
+    BATCH = "batch"
+    FIXED = "batch, one N"
+
+
+@final
+@dataclass(frozen=True)
+class Setting:
+    """N records, and the rate or the batch size that the user would set."""
+
+    dataset_size: int
+    rate: Fraction | None = None
+    batch_size: int | None = None
+
+    def __str__(self) -> str:
+        sampling = f"q={self.rate}" if self.rate is not None else f"b={self.batch_size}"
+        return f"N={self.dataset_size} {sampling}"
+
+    @property
+    def chosen(self) -> Fraction | int:
+        """What the user chose: the same for D and D'."""
+        return self.rate if self.rate is not None else self.batch_size or 0
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Run:
+    """Rounds on records with these gradients, before clipping."""
+
+    setting: Setting
+    gradients: Array
+    noise_multiplier: float
+    max_grad_norm: float
+    rounds: int
+    seed: int
+    # an empty batch goes through the implementation's own code, whatever it does then
+    empty_as_it_comes: bool = False
+    # a clipping bound that moves is not set back between rounds
+    moving_bound: bool = False
+
+
+@final
+@dataclass(frozen=True)
+class BuiltIn:
+    """The noise and the bound that a function has built in instead of taking them as keywords; None where it has not."""
+
+    noise_multiplier: float | None = None
+    max_grad_norm: float | None = None
+
+
+@final
+@dataclass(frozen=True)
+class Adaptation:
+    """A clipping bound that moves after each round: C <- C exp(-rate (fraction of unclipped gradients - quantile))."""
+
+    quantile: float
+    learning_rate: float
+
+
+class Raised(NoisymeanError):
+    """The code that was run raised instead of releasing something; in its own words."""
+
+
+class Runnable(ABC):
+    """Something that is handed records and settings and gives back releases. Subclasses are frozen dataclasses."""
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """What to call it in a table."""
+
+    @property
+    @abstractmethod
+    def knob(self) -> Knob:
+        """How its sampling is set."""
+
+    @abstractmethod
+    def run(self, run: Run) -> Array:
+        """The releases, a row for each round; `Raised` if it raises."""
+
+    @property
+    def is_fast(self) -> bool:
+        """Whether a round is a few array operations, so that thousands of them are nothing."""
+        return False
+
+    @property
+    def unseen_randomness(self) -> str | None:
+        """Randomness that it has from elsewhere and that is not run here, in words; None if a run's seed decides everything."""
+        return None
+
+    @property
+    def adaptation(self) -> Adaptation | None:
+        """How its clipping bound moves from round to round; None if the bound stays."""
+        return None
+
+
+# --- the same on a pair of datasets -------------------------------------------------------------------------------------
 
 
 class Neighbour(Enum):
@@ -28,6 +146,10 @@ class Neighbour(Enum):
 
     SMALLER = "D"
     LARGER = "D'"
+
+    def size(self, smaller: int) -> int:
+        """Its number of records, where the smaller dataset has so many."""
+        return smaller + (self is Neighbour.LARGER)
 
 
 class Structure(Enum):
@@ -48,13 +170,21 @@ class Structure(Enum):
 class Known:
     """What a white-box adversary holds: the mechanism that is really run, and the clipped gradients of D'.
 
-    `gradients` has N + 1 rows of norm at most `max_grad_norm`, the last is the record that D lacks; or `structured`.
+    `gradients` has N + 1 rows of norm at most `max_grad_norm`, the last is the record that D lacks; or `structured`. `told`: the
+    user says so, and nobody has looked; a test that is built on it is sound whatever is run, its truth is that of what was told.
     """
 
     mechanism: Mechanism
     max_grad_norm: float
     gradients: Array | None = None
     structured: Structure | None = None
+    told: bool = False
+
+
+def check_steps(steps: object) -> None:
+    """Complain about a number of rounds that cannot be run."""
+    if isinstance(steps, bool) or not isinstance(steps, int) or not 1 <= steps <= MOST_STEPS:
+        raise InvalidInput("steps", steps, f"a whole number from 1 to {MOST_STEPS}")
 
 
 class TrialFault(NoisymeanError):

@@ -1,41 +1,95 @@
-r"""A mechanism run on gradients of our own making: the paper's synthetic experiments, and pairs whose truth is known.
+r"""A mechanism written out: the paper's synthetic experiments, and pairs whose truth is known.
 
-o = (sum over B of g_j + sigma C xi) / c, with N + 1 gradients of norm C: random directions, or structured ones (`protocol`).
-T rounds are T independent draws, all of them seen.
+o = (sum over B of g_j + sigma C xi) / c. `Formula` is the mechanism on any records; `Synthetic` is it on a pair of datasets with
+N + 1 gradients of norm C of our own making: random directions, or structured ones (`protocol`). T rounds are T independent draws,
+all of them seen. A mechanism that is defined elsewhere is found again in another process by the module that defines it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import Enum
+from fractions import Fraction
 from functools import cached_property
+from importlib import import_module
 from typing import Any, final
 
 import numpy as np
 
-from noisymean.errors import InvalidInput, check_number
-from noisymean.mechanisms import Mechanism, OpacusLoader, from_plain
+from noisymean.errors import InvalidInput, Undefined, check_number
+from noisymean.mechanisms import KINDS, Mechanism, from_plain
 from noisymean.numerics.logs import Array
 from noisymean.targets.claims import claimed_curve
-from noisymean.targets.divided import divided
-from noisymean.targets.protocol import Known, Neighbour, Structure
+from noisymean.targets.protocol import Knob, Known, Neighbour, Raised, Run, Runnable, Setting, check_steps
+from noisymean.targets.records import Gradients
 from noisymean.tradeoff import TradeOff
 
-MOST_STEPS = 10**6
 # What one trial releases, and random gradients, are kept in memory: 4 GB at most.
 _MOST_NUMBERS = 1 << 29
 # Numbers that are drawn, shifted and divided while they are still in the cache.
 _CACHED = 1 << 15
 
 
-class Gradients(Enum):
-    """What the clipped gradients look like."""
+def mechanism_at(name: str, setting: Setting, dimension: int, noise_multiplier: float) -> Mechanism:
+    """The mechanism of that name at a user's setting: a batch size where its rate follows from N, else a rate."""
+    size, rate, batch = setting.dataset_size, setting.rate, setting.batch_size
+    plain = {"name": name, "dataset_size": size, "dimension": dimension, "noise_multiplier": noise_multiplier}
+    if name in KINDS and KINDS[name].rate_from_size:
+        if batch is None:
+            raise InvalidInput("batch_size", None, f"given for {name}", "its rate follows from it and N")
+        return from_plain({**plain, "batch_size": batch})
+    if rate is None and batch is None:
+        raise InvalidInput("sample_rate", None, f"given for {name}")
+    return from_plain({**plain, "sample_rate": Fraction(batch or 1, size) if rate is None else rate})
 
-    RANDOM = "random"
-    ZERO = "zero"
-    ALIGNED = "aligned"
-    OPPOSED = "opposed"
+
+def formula_named(text: str) -> Runnable:
+    """`synthetic`, which is EASGM, or `synthetic:NAME`."""
+    _, colon, name = text.partition(":")
+    wanted = name if colon else "easgm"
+    if wanted not in KINDS:
+        raise InvalidInput("target", text, f"synthetic or synthetic:NAME with NAME one of {', '.join(KINDS)}")
+    return Formula(wanted)
+
+
+@final
+@dataclass(frozen=True)
+class Formula(Runnable):
+    """A mechanism by its name."""
+
+    mechanism: str
+
+    @property
+    def name(self) -> str:
+        """The name of the mechanism, after `synthetic`."""
+        return f"synthetic {self.mechanism}"
+
+    @property
+    def knob(self) -> Knob:
+        """A batch size where the rate follows from it and N."""
+        return Knob.BATCH_SIZE if KINDS[self.mechanism].rate_from_size else Knob.RATE
+
+    @property
+    def is_fast(self) -> bool:
+        """A round is a few array operations."""
+        return True
+
+    def run(self, run: Run) -> Array:
+        """All rounds at once."""
+        size, dimension = run.gradients.shape
+        try:
+            mechanism = mechanism_at(self.mechanism, run.setting, dimension, 1.0)
+            mechanism.divisors(size, np.zeros(1))
+        except Undefined as fault:
+            raise Raised(f"raises {fault}") from None
+        generator = np.random.default_rng(run.seed)
+        lengths = np.linalg.norm(run.gradients, axis=1, keepdims=True)
+        clipped = run.gradients * np.minimum(1.0, run.max_grad_norm / lengths)
+        members = generator.random((run.rounds, size)) < float(mechanism.rate_at(size))
+        noise = generator.standard_normal((run.rounds, dimension)) * run.noise_multiplier * run.max_grad_norm
+        divisors = mechanism.divisors(size, members.sum(axis=1).astype(np.float64))
+        released: Array = (members @ clipped + noise) / divisors[:, None]
+        return released
 
 
 @final
@@ -58,28 +112,24 @@ class Synthetic:
 
     def __post_init__(self) -> None:
         check_number("max_grad_norm", self.max_grad_norm, above=0.0, most=1e9)
-        if isinstance(self.steps, bool) or not isinstance(self.steps, int) or not 1 <= self.steps <= MOST_STEPS:
-            raise InvalidInput("steps", self.steps, f"a whole number from 1 to {MOST_STEPS}")
+        check_steps(self.steps)
         for name in ("dataset_size", "dimension"):
             if getattr(self.mechanism, name) is None:
                 raise InvalidInput(name, None, "given, to run the mechanism")
-        if isinstance(self.mechanism, OpacusLoader) and self.mechanism.is_calibrated:
-            raise InvalidInput(
-                "target_epsilon", self.mechanism.target_epsilon, "left out: a run is simulated with one noise for both datasets",
-                "give a noise_multiplier",
-            )  # fmt: skip
         if self.dimension * self.steps > _MOST_NUMBERS:
             raise InvalidInput(
                 "dimension", self.dimension, f"at most {_MOST_NUMBERS} over the number of steps, to be run",
                 "the accountant has no such limit",
             )  # fmt: skip
-        size = self.mechanism.dataset_size or 0
+        size = self._size
         if self.gradients is Gradients.RANDOM and (size + 1) * self.dimension > _MOST_NUMBERS:
             raise InvalidInput(
                 "gradients", self.gradients.value, f"zero, aligned or opposed at N={size} n={self.dimension}",
                 "random ones would not fit into memory",
             )  # fmt: skip
-        self._settings  # noqa: B018 - a pair that cannot be run is refused now
+        for neighbour in Neighbour:
+            # a pair that cannot be run is refused now
+            self.mechanism.divisors(neighbour.size(size), np.zeros(1))
 
     @property
     def name(self) -> str:
@@ -95,10 +145,17 @@ class Synthetic:
         """Numbers released in a round."""
         return self.mechanism.dimension or 1
 
+    @property
+    def _size(self) -> int:
+        """The number of records of D, the smaller dataset."""
+        return self.mechanism.dataset_size or 0
+
     def configuration(self) -> Mapping[str, Any]:
-        """Everything, the rate as an exact fraction."""
+        """Everything, the rate as an exact fraction; and which module defines a mechanism that is not one of ours."""
+        module = type(self.mechanism).__module__
         return {
             "target": "synthetic",
+            **({} if module.startswith("noisymean.") else {"defined_in": module}),
             "mechanism": self.mechanism.to_plain(),
             "gradients": self.gradients.value,
             "max_grad_norm": self.max_grad_norm,
@@ -109,6 +166,8 @@ class Synthetic:
     @classmethod
     def from_configuration(cls, configuration: Mapping[str, Any]) -> Synthetic:
         """The inverse of `configuration`."""
+        if "defined_in" in configuration:
+            import_module(configuration["defined_in"])
         return cls(
             mechanism=from_plain(configuration["mechanism"]),
             gradients=Gradients(configuration["gradients"]),
@@ -118,23 +177,21 @@ class Synthetic:
         )
 
     def known(self) -> Known:
-        """Everything is."""
-        if self.gradients is Gradients.RANDOM:
-            return Known(self.mechanism, self.max_grad_norm, gradients=self._rows)
-        return Known(self.mechanism, self.max_grad_norm, structured=Structure(self.gradients.value))
+        """The mechanism and its gradients: we have made them."""
+        rows = self._rows if self.gradients is Gradients.RANDOM else None
+        return Known(self.mechanism, self.max_grad_norm, gradients=rows, structured=self.gradients.structure)
 
     def claim(self) -> TradeOff:
-        """T-round SGM."""
+        """What an accountant of the noisy sum says about T rounds."""
         return claimed_curve(self.mechanism, self.steps)
 
     def release(self, neighbour: Neighbour, generator: np.random.Generator, trials: int) -> Array:
         """Batches first, then the noise in order: what is drawn does not depend on how it is cut for the cache."""
-        rate, fixed = self._settings[neighbour]
         rounds, dimension = trials * self.steps, self.dimension
-        count = (self.mechanism.dataset_size or 0) + (neighbour is Neighbour.LARGER)
-        sums, sizes = self._sums(generator, rounds, count, rate, neighbour)
-        divisors = np.maximum(sizes, 1.0) if fixed is None else np.full(rounds, fixed)
-        noise = self.mechanism.noise_multiplier * self.max_grad_norm / divisors
+        size = neighbour.size(self._size)
+        sums, sizes = self._sums(generator, rounds, neighbour)
+        divisors = self.mechanism.divisors(size, sizes)
+        noise = self.mechanism.noise_at(size) * self.max_grad_norm / divisors
         sums = sums / divisors[:, None]
         outputs = np.empty((rounds, dimension))
         at_once = max(1, _CACHED // dimension)
@@ -151,18 +208,17 @@ class Synthetic:
             outputs[:, 0] += sums[:, 0]
         return outputs.reshape(trials, self.steps, dimension)
 
-    def _sums(
-        self, generator: np.random.Generator, rounds: int, count: int, rate: float, neighbour: Neighbour
-    ) -> tuple[Array, Array]:
+    def _sums(self, generator: np.random.Generator, rounds: int, neighbour: Neighbour) -> tuple[Array, Array]:
         """What each round's batch adds up to, as multiples of the rows (or of u), and its size."""
-        if not self._axis:
-            members = (generator.random((rounds, count)) < rate).astype(np.float64)
+        size, structure = neighbour.size(self._size), self.gradients.structure
+        rate = float(self.mechanism.rate_at(size))
+        if structure is None:
+            members = (generator.random((rounds, size)) < rate).astype(np.float64)
             sizes = members.sum(axis=1)
             if neighbour is Neighbour.SMALLER:
                 members = np.hstack([members, np.zeros((rounds, 1))])
             return members, sizes
-        structure = Structure(self.gradients.value)
-        shared = generator.binomial(self.mechanism.dataset_size or 0, rate, size=rounds).astype(np.float64)
+        shared = generator.binomial(self._size, rate, size=rounds).astype(np.float64)
         new = np.zeros(rounds)
         if neighbour is Neighbour.LARGER:
             new = (generator.random(rounds) < rate).astype(np.float64)
@@ -174,15 +230,5 @@ class Synthetic:
         return self.gradients is not Gradients.RANDOM
 
     @cached_property
-    def _settings(self) -> dict[Neighbour, tuple[float, float | None]]:
-        """Rate and denominator on each dataset; None for |B|."""
-        return divided(self.mechanism)
-
-    @cached_property
     def _rows(self) -> Array:
-        generator = np.random.Generator(
-            np.random.SFC64(np.random.SeedSequence(self.gradient_seed, spawn_key=(2**32 - 1,)))
-        )
-        rows = generator.standard_normal(((self.mechanism.dataset_size or 0) + 1, self.dimension))
-        rows *= self.max_grad_norm / np.linalg.norm(rows, axis=1, keepdims=True)
-        return rows
+        return self.gradients.rows(self._size + 1, self.dimension, self.max_grad_norm, self.gradient_seed)

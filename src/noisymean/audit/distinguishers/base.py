@@ -49,7 +49,7 @@ class Distinguisher(ABC):
     @property
     @abstractmethod
     def name(self) -> str:
-        """As typed."""
+        """What it is called on the command line."""
 
     @property
     @abstractmethod

@@ -8,7 +8,8 @@ are standard normal under P and under Q. A_B^i tests both: only P passes, it vot
 fair coin. A* is left open by the paper. Here it is the vote weighted by the component's probability, decided at one half.
 
 Tests at level 5 %: Kolmogorov-Smirnov, chi-square of the norm, Anderson-Darling, and Shapiro-Wilk, which is blind to location
-and scale. For ASGM the two components with i = 0 are the same law and always flip the coin; they are left out.
+and scale. Where the batch alone decides the denominator (ASGM) the two components with i = 0 are the same law and always flip the
+coin; they are left out.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ from scipy.special import gammaincinv, log_ndtr, ndtr
 from noisymean.audit.distinguishers.base import Distinguisher, Judge, Labelled, first_column
 from noisymean.audit.reference import Reference
 from noisymean.errors import Undefined
+from noisymean.mechanisms import BatchDenominator
 from noisymean.numerics import binomial
 from noisymean.numerics.logs import Array
-from noisymean.targets.divided import divided
 from noisymean.targets.protocol import Known, Neighbour
 
 _LEVEL = 0.05
@@ -153,14 +154,20 @@ class PaperVote(Distinguisher):
         return list(self._all_pairs())
 
     def _all_pairs(self) -> Iterator[tuple[float, _Component, _Component]]:
-        settings = divided(self.known.mechanism)
-        (rate, before), (new_rate, after) = settings[Neighbour.SMALLER], settings[Neighbour.LARGER]
-        sigma = self.known.mechanism.noise_multiplier * self.known.max_grad_norm
+        mechanism, count = self.known.mechanism, self.known.mechanism.dataset_size or 0
+        rate, new_rate = float(mechanism.rate_at(count)), float(mechanism.rate_at(count + 1))
+        # where only the batch decides, a batch without the new record is released alike on D and on D'
+        moves = not isinstance(mechanism, BatchDenominator)
         for weight, size, sums, with_new in self._batches(rate):
-            p = _component(sums, before or max(size, 1.0), sigma)
-            if after is not None:
-                yield weight * (1.0 - new_rate), p, _component(sums, after, sigma)
-            yield weight * new_rate, p, _component(with_new, after or size + 1.0, sigma)
+            p = self._component(Neighbour.SMALLER, sums, size)
+            if moves:
+                yield weight * (1.0 - new_rate), p, self._component(Neighbour.LARGER, sums, size)
+            yield weight * new_rate, p, self._component(Neighbour.LARGER, with_new, size + 1.0)
+
+    def _component(self, neighbour: Neighbour, sums: Array, size: float) -> _Component:
+        mechanism, records = self.known.mechanism, neighbour.size(self.known.mechanism.dataset_size or 0)
+        divisor = float(mechanism.divisors(records, np.array([size]))[0])
+        return _Component(sums / divisor, mechanism.noise_at(records) * self.known.max_grad_norm / divisor)
 
     def _batches(self, rate: float) -> Iterator[tuple[float, float, Array, Array]]:
         """Probability, size and sum of each batch of D, and its sum with the new record."""
@@ -183,7 +190,3 @@ class PaperVote(Distinguisher):
                 joined = members.copy()
                 joined[-1] = 1.0
                 yield weight, size, members, joined
-
-
-def _component(sums: Array, divisor: float, sigma: float) -> _Component:
-    return _Component(sums / divisor, sigma / divisor)

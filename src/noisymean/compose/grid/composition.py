@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from noisymean.compose.grid.cells import Cells, Scouted
 from noisymean.compose.grid.grid_sum import GridSum, LayeredSum
-from noisymean.compose.grid.put import composed
+from noisymean.compose.grid.put import composed, without_points
 from noisymean.compose.grid.window import (
     SMALLEST_EPSILON,
     Layer,
@@ -152,13 +152,16 @@ class GridComposition:
         alpha = np.asarray(check_probability("alpha", alpha), dtype=np.float64)
         log_delta = math.log(1e-12)
         if any(one.is_beyond(log_delta) for one in self._scouted):
-            # one round alone is beyond every loss that is looked at: what holds for any curve
-            return np.zeros_like(alpha) if side is Side.BELOW else 1.0 - alpha
+            # one round alone is beyond every loss that is looked at
+            return _anything(alpha, side)
         opposite = Side.ABOVE if side is Side.BELOW else Side.BELOW
         cells = [(count, one.refined([(_SLIGHT, math.inf)], self._number)) for count, one in self._coarse(log_delta)]
         losses = _atoms(cells, opposite)
         whole = Layer([(count, loss.up_to(math.inf)) for count, loss in losses])
         only = composed(whole, window_around(whole, _SLIGHT), self.size, opposite, 1.0)
+        if only.losses.size == 0:
+            # no grid is wide enough
+            return _anything(alpha, side)
         total = _with_infinity([only], losses)
         epsilons, heights = only.losses, 1.0 - total.deltas(opposite)
         if side is Side.ABOVE:
@@ -261,9 +264,7 @@ def _sum(rounds: Parts, plan: Plan, epsilon: float, size: int, side: Side) -> La
         if planned.weight > 0.0:
             sums.append(composed(layer, window, size, side, epsilon, planned.weight))
         else:
-            # Chernoff's bound is all that is charged, and nothing is known from below
-            nothing = np.zeros(0)
-            sums.append(GridSum(nothing, 1.0, nothing, window.theta, layer.log_mgf(window.theta), 1e-6, 1.0))
+            sums.append(without_points(layer, window.theta))
     return _with_infinity(sums, rounds)
 
 
@@ -318,6 +319,11 @@ def _with_infinity(sums: list[GridSum], rounds: Parts) -> LayeredSum:
 
 def _atoms(cells: list[tuple[int, Cells]], side: Side) -> Parts:
     return [(count, one.atoms(side)) for count, one in cells]
+
+
+def _anything(alpha: Array, side: Side) -> Array:
+    """What holds for any trade-off curve."""
+    return np.zeros_like(alpha) if side is Side.BELOW else 1.0 - alpha
 
 
 def _times(epsilons: Array, alpha: float) -> Array:

@@ -83,13 +83,13 @@ def composed(layer: Layer, window: Window, size: int, side: Side, epsilon: float
         if theta <= steepest:
             break
         window = window_around(layer, 0.5 * steepest)
-    if side is Side.BELOW and step > _WIDEST_STEP:
-        # a window of so many points is not worth it, and nothing is a lower bound too
-        return GridSum(np.zeros(0), 1.0, np.zeros(0), theta, layer.log_mgf(theta), 0.0, 0.0)
-    parts = layer.tilted(theta)
-    share = math.exp(log_share(parts))
     wider = _WIDER * deviation if side is Side.BELOW else deviation
     margin = math.ceil((_REACH * wider + (0.5 + theta) * wider**2) / step) + 2
+    if margin > _MOST_POINTS or (side is Side.BELOW and step > _WIDEST_STEP):
+        # a window of so many points is not worth it: Chernoff's bound is one, and nothing is a lower bound too
+        return without_points(layer, theta)
+    parts = layer.tilted(theta)
+    share = math.exp(log_share(parts))
     width = fft.next_fast_len(math.ceil((high - low) / step) + 2 * margin, real=True)
     w = frequencies(width)
     sign = 1.0 if side is Side.ABOVE else -1.0
@@ -124,6 +124,11 @@ def composed(layer: Layer, window: Window, size: int, side: Side, epsilon: float
         error=of_mgf,
         charge=scale * (share * (2.0 * OUTSIDE + 1e-18 + aliased(width, _SMOOTH)) + of_masses + of_spectra) + last,
     )
+
+
+def without_points(layer: Layer, theta: float) -> GridSum:
+    """Chernoff's bound from above, and nothing from below: where a layer is not worth a grid."""
+    return GridSum(np.zeros(0), 1.0, np.zeros(0), theta, layer.log_mgf(theta), 1e-6, 1.0)
 
 
 def _power(

@@ -9,9 +9,10 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any, TypeAlias, final
 
+from noisymean import accountant
+from noisymean.accountant import Question
 from noisymean.errors import InvalidInput, Undefined, check_number
 from noisymean.grounds import Ground, resting_on
-from noisymean.integrations import segments as run
 from noisymean.integrations.opacus.grounds import grounds_of
 from noisymean.integrations.opacus.neighbours import (
     Case,
@@ -41,6 +42,7 @@ from noisymean.integrations.opacus.seen import (
 from noisymean.mechanisms import SGM, Mechanism, Rate, exact_rate
 from noisymean.outward import at_least, at_most
 from noisymean.pairs import Datasets
+from noisymean.runs import Run
 from noisymean.verdict import Claim, Word, check_order, decide
 
 _IF_ALIKE = (
@@ -262,9 +264,11 @@ def spent_by(stretches: Sequence[Stretch], found: Sequence[Case], facts: Facts, 
     leaked, pair = max(leaks.values(), key=_size)
     claim = Claim(math.inf, math.inf)
     if all(one.noisy for one in stretches):
-        claimed = run.merged([(one.claim, one.steps) for one in stretches])
-        is_the_run = all(case.segments is not None and run.is_claimed(case.segments, claimed) for case in found)
-        claim = Claim(*_claimed(claimed, delta), is_the_run)
+        claimed = Run.of((one.claim, one.steps) for one in stretches).merged()
+        is_the_run = all(
+            case.segments is not None and case.run.is_sum and case.run.sums() == claimed.told_sums() for case in found
+        )
+        claim = Claim(*_claimed(claimed, Question(delta)), is_the_run)
     if pair:
         check_order(leaked, sound, f"{len(stretches)} stretches of a run")
     grounds = grounds_of(stretches, facts)
@@ -289,7 +293,7 @@ def guaranteed(found: Sequence[Case], delta: float) -> tuple[float | None, tuple
     )
     if notes:
         return None, tuple(dict.fromkeys(notes))
-    sound = max(_guaranteed(run.merged(case.segments or ()), delta) for case in found)
+    sound = max(_guaranteed(case.run, Question(delta)) for case in found)
     return (sound, ()) if math.isfinite(sound) else (None, ("the bound exceeds what double precision can hold",))
 
 
@@ -298,7 +302,7 @@ def _unproved(case: Case) -> str:
     if case.segments is None:
         return case.why_not
     try:
-        run.guarantees(run.merged(case.segments))
+        case.run.guarantees()
     except Undefined as fault:
         return f"no guarantee is known: {fault}"
     return ""
@@ -319,14 +323,14 @@ def _case_leak(case: Case, delta: float) -> _Leak:
     if case.segments is None:
         return 0.0, None
     try:
-        return _leaked(run.merged(case.segments), delta)
+        return _leaked(case.run, Question(delta))
     except Undefined:
         return 0.0, None
 
 
-_claimed = lru_cache(maxsize=64)(run.claimed_ends)
-_leaked = lru_cache(maxsize=64)(run.leaked_epsilon)
-_guaranteed = lru_cache(maxsize=64)(run.guaranteed_epsilon)
+_claimed = lru_cache(maxsize=64)(accountant.claimed_interval)
+_leaked = lru_cache(maxsize=64)(accountant.leaked)
+_guaranteed = lru_cache(maxsize=64)(accountant.guaranteed)
 
 
 def _remedy(last: Stretch, mechanisms: Sequence[Mechanism], verdict: str, size: int) -> str:

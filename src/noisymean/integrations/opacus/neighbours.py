@@ -30,6 +30,7 @@ from noisymean.integrations.opacus.seen import Seen
 from noisymean.mechanisms import EASGM, FEASGM, LEAST_NOISE, SGM, Mechanism, OpacusLoader, exact_rate
 from noisymean.mechanisms.opacus_rate import steps_at_most
 from noisymean.opacus_noise import may_be_calibrated, noise_multiplier
+from noisymean.runs import Run
 
 _MOST_CASES = 27
 
@@ -122,6 +123,11 @@ class Case:
     smaller: int
     segments: tuple[tuple[Mechanism, int], ...] | None
     why_not: str = ""
+
+    @property
+    def run(self) -> Run:
+        """The segments together; only where they are known."""
+        return Run.of(self.segments or ()).merged()
 
 
 def cases(stretches: Sequence[Stretch], facts: Facts) -> list[Case]:

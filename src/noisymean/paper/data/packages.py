@@ -23,8 +23,9 @@ from pathlib import Path
 import numpy as np
 
 from noisymean.errors import InvalidInput, NoisymeanError
+from noisymean.folder import cache_folder
 from noisymean.paper.data.catalogue import Client, Dataset, named
-from noisymean.paper.data.folder import cache_folder, idx_pair, is_cached, stored
+from noisymean.paper.data.folder import idx_pair, is_cached, stored
 from noisymean.paper.data.formats import Bytes, read_labels, read_strip
 
 Progress = Callable[[str, float], None]
@@ -135,18 +136,7 @@ def _arrived(folder: Path) -> int:
 
 def _sha256(path: Path) -> str:
     with path.open("rb") as file:
-        return (
-            hashlib.file_digest(file, "sha256").hexdigest()
-            if hasattr(hashlib, "file_digest")
-            else _by_blocks(file.read)
-        )
-
-
-def _by_blocks(read: Callable[[int], bytes]) -> str:
-    digest = hashlib.sha256()
-    while block := read(1 << 20):
-        digest.update(block)
-    return digest.hexdigest()
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _unpack(dataset: Dataset, archive: Path, scratch: Path) -> Path:

@@ -9,7 +9,8 @@ catalogue    which models there are, by name
 
 from noisymean.paper.models.catalogue import MODELS, Model, model_named
 from noisymean.paper.models.gradients import clipped, gradients_of, parameter_count
-from noisymean.paper.models.tasks import Classification, Diffusion, Pass, Task
+from noisymean.paper.models.tasks import Classification, Diffusion, Task
+from noisymean.targets.opacus_releases.sources import Pass
 
 __all__ = [
     "MODELS",

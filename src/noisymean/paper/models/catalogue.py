@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import final
 
 import torch
@@ -42,29 +43,17 @@ class Model:
         return Diffusion(draws) if self.diffusion else Classification()
 
 
-def _grey_unet() -> nn.Module:
-    return UNet(channels=1, side=28, widths=(2, 2), attention_at=14)
-
-
-def _colour_unet() -> nn.Module:
-    return UNet(channels=3, side=32, widths=(2, 2), attention_at=16)
-
-
-def _privimage_unet() -> nn.Module:
-    return UNet(channels=3, side=32, widths=(1, 2, 2), attention_at=16)
-
-
 _GREY, _COLOUR = (28, 28, 1), (32, 32, 3)
 
 MODELS = {
     model.name: model
     for model in (
         Model("cnn-grey", _GREY, grey_classifier, False),
-        Model("cnn-colour", _COLOUR, lambda: colour_classifier(CIFAR), False),
-        Model("cnn-colour-small", _COLOUR, lambda: colour_classifier(CIFAR_SMALL), False),
-        Model("unet-grey", _GREY, _grey_unet, True),
-        Model("unet-colour", _COLOUR, _colour_unet, True),
-        Model("unet-privimage", _COLOUR, _privimage_unet, True),
+        Model("cnn-colour", _COLOUR, partial(colour_classifier, CIFAR), False),
+        Model("cnn-colour-small", _COLOUR, partial(colour_classifier, CIFAR_SMALL), False),
+        Model("unet-grey", _GREY, partial(UNet, channels=1, side=28, widths=(2, 2), attention_at=14), True),
+        Model("unet-colour", _COLOUR, partial(UNet, channels=3, side=32, widths=(2, 2), attention_at=16), True),
+        Model("unet-privimage", _COLOUR, partial(UNet, channels=3, side=32, widths=(1, 2, 2), attention_at=16), True),
     )
 }
 

@@ -10,9 +10,10 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, grad, vmap
 
-from noisymean.paper.models.tasks import Record, Task
+from noisymean.paper.models.tasks import Task
+from noisymean.targets.opacus_releases.sources import Record, clipped
 
-STABILIZER = 1e-6
+__all__ = ["clipped", "gradients_of", "parameter_count"]
 
 
 def parameter_count(module: nn.Module) -> int:
@@ -35,13 +36,3 @@ def gradients_of(module: nn.Module, task: Task, records: Record, chunk: int = 16
         found = each(weights, *(part[start : start + chunk] for part in records))
         rows.append(torch.cat([part.flatten(1) for part in found.values()], dim=1))
     return torch.cat(rows)
-
-
-def clip_factors(norms: Tensor, max_grad_norm: float) -> Tensor:
-    """min(C / (norm + 1e-6), 1)."""
-    return (max_grad_norm / (norms + STABILIZER)).clamp(max=1.0)
-
-
-def clipped(gradients: Tensor, max_grad_norm: float) -> Tensor:
-    """Rows of norm at most C."""
-    return gradients * clip_factors(torch.linalg.vector_norm(gradients, dim=1), max_grad_norm)[:, None]

@@ -1,9 +1,7 @@
 """What a gradient is taken of: records, their preprocessing, and the loss of each.
 
-A *record* is a tuple of tensors whose first axis counts records. A *pass* is one evaluation of the network on a batch
-and the loss of each record in it; a record's loss is the mean over its passes. A classifier has one pass; a diffusion
-model has K, one for each draw of noise, and the draws belong to the record: they are made once, so that computing a
-gradient twice gives the same gradient.
+A classifier has one pass; a diffusion model has K, one for each draw of noise, and the draws belong to the record: they are made
+once, so that computing a gradient twice gives the same gradient. What a record and a pass are: `opacus_releases.sources`.
 
 EDM (Karras et al. 2022), with D = sigma^2 + sigma_d^2: c_skip = sigma_d^2 / D, c_out = sigma sigma_d / sqrt D,
 c_in = 1 / sqrt D, c_noise = ln(sigma) / 4; weight D / (sigma sigma_d)^2; ln sigma ~ N(-1.2, 1.2^2).
@@ -12,9 +10,9 @@ c_in = 1 / sqrt D, c_noise = ln(sigma) / 4; weight D / (sigma sigma_d)^2; ln sig
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias, final
+from typing import Protocol, final
 
 import torch
 from torch import Tensor
@@ -23,8 +21,7 @@ from torch.nn import functional
 from noisymean.errors import InvalidInput
 from noisymean.paper.data import Images
 from noisymean.paper.models.unet import NO_LABEL
-
-Record: TypeAlias = tuple[Tensor, ...]
+from noisymean.targets.opacus_releases.sources import Pass, Record
 
 # of the three colours over ImageNet, as the methods use them for CIFAR-10
 _MEAN, _DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
@@ -32,15 +29,6 @@ _MEAN, _DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 SIGMA_DATA = math.sqrt(1 / 3)
 LOG_SIGMA_MEAN, LOG_SIGMA_DEVIATION = -1.2, 1.2
 LABEL_DROPPED = 0.1
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class Pass:
-    """What the network is given, and what each record loses by its answer."""
-
-    inputs: Record
-    losses: Callable[[Tensor], Tensor]
 
 
 class Task(Protocol):

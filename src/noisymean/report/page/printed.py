@@ -12,14 +12,16 @@ from fractions import Fraction
 from typing import final
 
 from noisymean.accounts import Account, Pair
-from noisymean.laws.on_a_line import ExplicitPair, explicit_pairs
-from noisymean.many_rounds import claimed_rounds, pair_rounds
+from noisymean.compose.engine import Rounds
+from noisymean.laws.on_a_line import ExplicitPair
+from noisymean.leakage import explicit_pairs
 from noisymean.mechanisms import FEASGM, Adjacency, Mechanism, OpacusLoader, with_public_size
 from noisymean.mechanisms.opacus_rate import steps_at_most
 from noisymean.outward import at_least, at_most
 from noisymean.pairs import ALL_ZERO, ZEROED_OUT
 from noisymean.report.page.node import text_of
 from noisymean.report.page.records import AuditRecord
+from noisymean.runs import Run
 from noisymean.targets.protocol import Structure
 from noisymean.tradeoff import Side
 from noisymean.words import rate_text
@@ -88,7 +90,7 @@ def drawing_code(answer: Account, adjacency: Adjacency) -> Printed | None:
     lines = [
         "import numpy as np",
         "import noisymean as nm",
-        "from noisymean.laws.on_a_line import explicit_pairs",
+        "from noisymean.leakage import explicit_pairs",
         "",
         f"mechanism = nm.{_constructor(mechanism)}",
         f"pair = explicit_pairs(mechanism)[{index}]",
@@ -145,8 +147,8 @@ def _audited(answer: Account, mechanism: Mechanism, pair: ExplicitPair, structur
     for steps in dict.fromkeys((answer.steps, 1)):
         if steps * pair.dimension * _TRIALS[0] > _MOST_RELEASED:
             continue
-        lost = math.exp(pair_rounds(pair, steps).log_delta(0.0, Side.BELOW))
-        claim = math.exp(claimed_rounds(mechanism, steps).log_delta(0.0, Side.ABOVE))
+        lost = math.exp(Rounds(((steps, pair),)).log_delta(0.0, Side.BELOW))
+        claim = math.exp(Run.of(mechanism, steps).claimed().log_delta(0.0, Side.ABOVE))
         for trials in _TRIALS:
             seen = (lost - claim) * math.sqrt(trials) >= _DEVIATIONS
             if seen and steps * pair.dimension * trials <= _MOST_RELEASED:

@@ -96,7 +96,7 @@ class Session:
     """One setup in a worker."""
 
     def __init__(self, setup: Setup, arrays: Sequence[NDArray[Any]], threads: int = 1) -> None:
-        self.setup, self.worker = setup, worker_of(Release(setup.release))
+        self.setup, self.worker = setup, worker_of(setup.release.known)
         self.number = next(self.worker.numbers)
         lent = [self.worker.lender.lend(array.shape, array.dtype.str) for array in arrays]
         for (place, _), array in zip(lent, arrays, strict=True):

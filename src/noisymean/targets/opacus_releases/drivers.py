@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from noisymean.targets.opacus_releases.feeders import Feeder
-from noisymean.targets.opacus_releases.releases import Clipping, Era, GradSample, Release
+from noisymean.targets.opacus_releases.releases import Clipping, Era, GradSample
 from noisymean.targets.opacus_releases.setup import AtRate, Empty, Reduction, Setup, Shuffled, ThroughLoader
 
 Indices = Sequence[int]
@@ -63,7 +63,7 @@ class Driver(ABC):
 
     def __init__(self, setup: Setup, size: int, module: nn.Module) -> None:
         self.setup, self.size, self.module = setup, size, module
-        self.release = Release(setup.release)
+        self.release = setup.release.known
         self.parameters = [parameter for parameter in module.parameters() if parameter.requires_grad]
         self.recorder = Recorder(self.parameters)
         self.feeder: Feeder
@@ -92,7 +92,7 @@ class Driver(ABC):
 
     def bounds(self) -> float | list[float]:
         """The clipping bound, or one for each layer with the same total."""
-        if self.setup.clipping is Clipping.PER_LAYER:
+        if self.setup.release.clipping is Clipping.PER_LAYER:
             return [self.setup.max_grad_norm / math.sqrt(len(self.parameters))] * len(self.parameters)
         return self.setup.max_grad_norm
 
@@ -119,14 +119,14 @@ class AttachedEngine(Driver):
 
     @property
     def _makes_up_for_empty(self) -> bool:
-        return self.release.era is Era.POISSON_FLAG and self.setup.poisson
+        return self.release.era is Era.POISSON_FLAG and self.setup.release.poisson
 
     def _options(self) -> dict[str, Any]:
         setup = self.setup
         options: dict[str, Any] = {
             "noise_multiplier": setup.noise_multiplier,
             "max_grad_norm": self.bounds(),
-            "loss_reduction": setup.reduction.value,
+            "loss_reduction": setup.release.reduction.value,
             "alphas": _ORDERS,
             "sample_size": self.size,
         }
@@ -137,7 +137,7 @@ class AttachedEngine(Driver):
             float(setup.sampling.rate) if isinstance(setup.sampling, AtRate) else setup.sampling.batch_size / self.size
         )
         if self.release.era is Era.POISSON_FLAG:
-            options["poisson"] = setup.poisson
+            options["poisson"] = setup.release.poisson
         return {**options, "sample_rate": rate}
 
     def begin(self, sink: Tensor) -> None:
@@ -205,16 +205,16 @@ class MadePrivate(Driver):
         options: dict[str, Any] = {
             "noise_multiplier": setup.noise_multiplier,
             "max_grad_norm": self.bounds(),
-            "loss_reduction": setup.reduction.value,
+            "loss_reduction": setup.release.reduction.value,
             "poisson_sampling": not isinstance(setup.sampling, Shuffled),
-            "clipping": setup.clipping.value,
+            "clipping": setup.release.clipping.value,
         }
-        if setup.grad_sample is not GradSample.HOOKS:
-            options["grad_sample_mode"] = setup.grad_sample.value
-        if setup.grad_sample is GradSample.GHOST:
-            options["criterion"] = nn.CrossEntropyLoss(reduction=setup.reduction.value)
-        if setup.clipping is Clipping.ADAPTIVE:
-            options |= {name: value for name, value in vars(setup.adaptive).items() if name != "moving"}
+        if setup.release.grad_sample is not GradSample.HOOKS:
+            options["grad_sample_mode"] = setup.release.grad_sample.value
+        if setup.release.grad_sample is GradSample.GHOST:
+            options["criterion"] = nn.CrossEntropyLoss(reduction=setup.release.reduction.value)
+        if setup.release.clipping is Clipping.ADAPTIVE:
+            options |= {name: value for name, value in vars(setup.release.adaptive).items() if name != "moving"}
         return options
 
     def _set_rate(self, sampling: AtRate) -> None:
@@ -239,7 +239,7 @@ class MadePrivate(Driver):
     def take(self, indices: Indices) -> None:
         """Gradients, then the optimizer's step."""
         self.optimizer.zero_grad()
-        if self.setup.clipping is Clipping.ADAPTIVE and not self.setup.adaptive.moving:
+        if self.setup.release.clipping is Clipping.ADAPTIVE and not self.setup.release.adaptive.moving:
             self.optimizer.max_grad_norm = self.setup.max_grad_norm
         self.feeder.feed(indices)
         self.optimizer.step()
@@ -247,7 +247,7 @@ class MadePrivate(Driver):
 
 def driver_for(setup: Setup, size: int, module: nn.Module) -> AttachedEngine | MadePrivate:
     """The driver of that release."""
-    if Release(setup.release).era is Era.MAKE_PRIVATE:
+    if setup.release.era is Era.MAKE_PRIVATE:
         return MadePrivate(setup, size, module)
     return AttachedEngine(setup, size, module)
 

@@ -9,24 +9,26 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any, final
 
 import torch
 from torch import Tensor, nn
 
-from noisymean.paper.models.tasks import Pass, Record, Task
+from noisymean.targets.opacus_releases.sources import Pass, Record
 
 # numbers kept ready of batches that come again
 _KEPT = 1 << 28
 
 
+@dataclass(eq=False)
 class Feeder(ABC):
     """Gives `parameters` their per-sample gradients."""
 
-    def __init__(self, parameters: Sequence[nn.Parameter], steps_on_empty: bool) -> None:
-        self.parameters, self.steps_on_empty = list(parameters), steps_on_empty
-        # an empty batch goes through the release's own code
-        self.as_it_comes = False
+    parameters: Sequence[nn.Parameter]
+    steps_on_empty: bool
+    # an empty batch goes through the release's own code
+    as_it_comes: bool = field(default=False, init=False)
 
     def feed(self, indices: Sequence[int]) -> None:
         """The gradients of this batch; an empty one is a single zero gradient where the release cannot step without."""
@@ -60,13 +62,14 @@ def delete(parameter: nn.Parameter) -> None:
 
 
 @final
+@dataclass(eq=False)
 class Replayed(Feeder):
     """Rows, flat, as computed once."""
 
-    def __init__(self, parameters: Sequence[nn.Parameter], steps_on_empty: bool, rows: Tensor) -> None:
-        super().__init__(parameters, steps_on_empty)
-        self.rows = rows
-        self.sizes = [parameter.numel() for parameter in parameters]
+    rows: Tensor
+
+    def __post_init__(self) -> None:
+        self.sizes = [parameter.numel() for parameter in self.parameters]
         self.ready: dict[tuple[int, ...], list[Tensor]] = {}
         self.kept = 0
 
@@ -90,15 +93,16 @@ class Replayed(Feeder):
 
 
 @final
+@dataclass(eq=False)
 class StructuredRows(Feeder):
     """One parameter; every gradient is a multiple of the first axis, `shared` for D's records, `new` for the last."""
 
-    def __init__(
-        self, parameters: Sequence[nn.Parameter], steps_on_empty: bool, newest: int, shared: float, new: float
-    ) -> None:
-        super().__init__(parameters, steps_on_empty)
-        (self.parameter,) = parameters
-        self.newest, self.shared, self.new = newest, shared, new
+    newest: int
+    shared: float
+    new: float
+
+    def __post_init__(self) -> None:
+        (self.parameter,) = self.parameters
         self.buffer = self._zeros(0)
 
     def fill(self, indices: Sequence[int]) -> None:
@@ -118,22 +122,15 @@ class StructuredRows(Feeder):
 
 
 @final
+@dataclass(eq=False)
 class Recomputed(Feeder):
     """The library's own per-sample gradients, averaged over the passes of a record where there are several."""
 
-    def __init__(
-        self,
-        parameters: Sequence[nn.Parameter],
-        steps_on_empty: bool,
-        module: Callable[..., Tensor],
-        records: Record,
-        passes: Callable[[Record], Iterator[Pass]],
-        reduce: Callable[[Tensor], Tensor],
-        forget: Callable[[nn.Parameter], None],
-    ) -> None:
-        super().__init__(parameters, steps_on_empty)
-        self.module, self.records, self.passes = module, records, passes
-        self.reduce, self.forget = reduce, forget
+    module: Callable[..., Tensor]
+    records: Record
+    passes: Callable[[Record], Iterator[Pass]]
+    reduce: Callable[[Tensor], Tensor]
+    forget: Callable[[nn.Parameter], None]
 
     def fill(self, indices: Sequence[int]) -> None:
         """Forward and backward for every pass."""
@@ -152,19 +149,13 @@ class Recomputed(Feeder):
 
 
 @final
+@dataclass(eq=False)
 class Ghost(Feeder):
     """Two backward passes inside the library's loss; there are no per-sample gradients to see."""
 
-    def __init__(
-        self,
-        parameters: Sequence[nn.Parameter],
-        steps_on_empty: bool,
-        module: Callable[..., Tensor],
-        records: Record,
-        criterion: Any,
-    ) -> None:
-        super().__init__(parameters, steps_on_empty)
-        self.module, self.records, self.criterion = module, records, criterion
+    module: Callable[..., Tensor]
+    records: Record
+    criterion: Any
 
     def feed(self, indices: Sequence[int]) -> None:
         """An empty batch has a zero gradient."""
@@ -184,17 +175,3 @@ def _flat(parameter: nn.Parameter) -> Tensor:
     """`grad_sample`, which some releases keep as a list of batches."""
     gradients = parameter.grad_sample  # type: ignore[attr-defined]
     return torch.cat(gradients) if isinstance(gradients, list) else gradients
-
-
-@final
-class Given:
-    """The task whose gradients are the records themselves: a linear model, its answer as the loss."""
-
-    def passes(self, records: Record) -> Iterator[Pass]:
-        """One; the gradient of <w, x> is x."""
-        yield Pass((records[0],), lambda answer: answer.flatten())
-
-
-def passes_of(task: Task | Given) -> Callable[[Record], Iterator[Pass]]:
-    """The passes of either kind of task."""
-    return task.passes

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from noisymean.errors import MissingDependency, NoisymeanError
-from noisymean.paper.data.folder import cache_folder
+from noisymean.folder import cache_folder
 from noisymean.targets.opacus_releases.releases import Release
 
 
@@ -57,24 +57,23 @@ def installed(release: Release) -> Path:
     return place
 
 
+def run_pip(what: str, package: str, *options: str) -> str | None:
+    """`pip install` or `pip download` of one wheel, nothing of it executed; None, or the reason why not, if pip gave one."""
+    command = [sys.executable, "-m", "pip", what, "--quiet", "--no-deps", "--only-binary=:all:"]
+    command += ["--disable-pip-version-check", *options, package]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    if done.returncode == 0:
+        return None
+    said = [line for line in done.stderr.decode(errors="replace").splitlines() if line.startswith("ERROR")]
+    return said[-1].removeprefix("ERROR: ") if said else ""
+
+
 def _install(release: Release, place: Path) -> None:
     with tempfile.TemporaryDirectory(dir=place.parent, prefix=".installing-") as scratch:
         target = Path(scratch) / "opacus"
-        command = [
-            sys.executable,
-            "-m",
-            "pip",
-            "install",
-            "--quiet",
-            "--no-deps",
-            "--only-binary=:all:",
-            "--no-compile",
-        ]
-        command += ["--disable-pip-version-check", "--target", str(target), f"opacus=={release.version}"]
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
-        if done.returncode != 0:
-            said = [line for line in done.stderr.decode(errors="replace").splitlines() if line.startswith("ERROR")]
-            reason = said[-1].removeprefix("ERROR: ") if said else "pip gave no reason"
+        failed = run_pip("install", f"opacus=={release.version}", "--no-compile", "--target", str(target))
+        if failed is not None:
+            reason = failed or "pip gave no reason"
             raise InstallFailed(f"opacus=={release.version}: {reason}; check the network and 'python -m pip --version'")
         verify(release, target)
         with contextlib.suppress(OSError):

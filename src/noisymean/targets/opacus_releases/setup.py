@@ -1,18 +1,22 @@
 """What is to be run, as frozen values that travel between processes as JSON.
 
-The gradients come from a network on real images, from rows that are given, or from a structure that needs no rows (any
-N). The batch is drawn at a rate, through the library's own data loader, or by shuffling.
+`Configured` is a release as its user has set it up: audits, probes and workers all hold this one description. A batch is drawn
+at a rate, through the library's own data loader, or by shuffling.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
 from typing import Any, TypeAlias, final
 
-from noisymean.targets.opacus_releases.releases import Clipping, GradSample
+from noisymean.errors import InvalidInput
+from noisymean.targets.opacus_releases.releases import Clipping, Era, GradSample, Release
+from noisymean.targets.opacus_releases.sources import Source
+from noisymean.targets.plain import from_plain, to_plain
+from noisymean.targets.registry import described, from_described
 
 
 class Mode(Enum):
@@ -65,38 +69,6 @@ Sampling: TypeAlias = AtRate | ThroughLoader | Shuffled
 
 @final
 @dataclass(frozen=True)
-class Network:
-    """A model of the catalogue, by name and seed; the records' draws have a seed of their own."""
-
-    model: str
-    seed: int = 0
-    draws: int = 1
-    draws_seed: int = 0
-
-
-@final
-@dataclass(frozen=True)
-class Rows:
-    """A linear model without a bias whose gradients are the given rows."""
-
-    dimension: int
-
-
-@final
-@dataclass(frozen=True)
-class Structured:
-    """The same linear model; D's gradients are `shared` times C along the first axis, the new record's `new` times C."""
-
-    dimension: int
-    shared: float
-    new: float
-
-
-Source: TypeAlias = Network | Rows | Structured
-
-
-@final
-@dataclass(frozen=True)
 class Adaptive:
     """What AdaClip needs on top; the bound is set back before every trial, or left as the last one made it (`moving`)."""
 
@@ -108,58 +80,65 @@ class Adaptive:
     moving: bool = False
 
 
+@dataclass(frozen=True, kw_only=True)
+class Configured:
+    """One release and the options that its user has set."""
+
+    version: str
+    mode: Mode = Mode.REPLAY
+    reduction: Reduction = Reduction.MEAN
+    # the switch of 0.14.0 and 0.15.0, and of make_private
+    poisson: bool = True
+    clipping: Clipping = Clipping.FLAT
+    grad_sample: GradSample = GradSample.HOOKS
+    adaptive: Adaptive = Adaptive()
+    device: str = "cpu"
+
+    def __post_init__(self) -> None:
+        release = self.known
+        for name, value, offered in (
+            ("clipping", self.clipping, release.clippings()),
+            ("grad_sample", self.grad_sample, release.grad_samples()),
+        ):
+            if value not in offered:
+                names = ", ".join(one.value for one in offered)
+                raise InvalidInput(name, value.value, f"offered by opacus=={release.version}: {names}")
+        if not self.poisson and self.known.era in (Era.NO_SAMPLER, Era.SAMPLER):
+            raise InvalidInput("poisson", False, f"left out for opacus=={self.version}, which has no such option")
+
+    @property
+    def known(self) -> Release:
+        """What is known about the release."""
+        return Release(self.version)
+
+    @property
+    def era(self) -> Era:
+        """How the release is driven."""
+        return self.known.era
+
+
 @final
 @dataclass(frozen=True, kw_only=True)
 class Setup:
-    """One configuration of one release; |D| = dataset_size, |D'| one more.
+    """What a worker is asked to run: a configured release on records, |D| = dataset_size, |D'| one more.
 
     `declared` is the batch size that releases without a sampler ask for; left out, the largest possible.
     """
 
-    release: str
+    release: Configured
     dataset_size: int
     source: Source
     sampling: Sampling
     noise_multiplier: float
     max_grad_norm: float
-    mode: Mode = Mode.REPLAY
-    reduction: Reduction = Reduction.MEAN
-    poisson: bool = True
-    clipping: Clipping = Clipping.FLAT
-    grad_sample: GradSample = GradSample.HOOKS
-    adaptive: Adaptive = Adaptive()
     empty: Empty = Empty.PADDED
     declared: int | None = None
-    device: str = "cpu"
 
     def to_json(self) -> dict[str, Any]:
         """Plain values; the rate as a fraction in writing."""
-        plain = asdict(self)
-        for name in ("mode", "reduction", "clipping", "grad_sample", "empty"):
-            plain[name] = plain[name].value
-        plain["source"]["kind"] = type(self.source).__name__
-        plain["sampling"]["kind"] = type(self.sampling).__name__
-        if isinstance(self.sampling, AtRate):
-            plain["sampling"]["rate"] = str(self.sampling.rate)
-        return plain
+        return {**to_plain(self), "source": described(self.source)}
 
     @staticmethod
     def from_json(plain: Mapping[str, Any]) -> Setup:
         """The inverse of `to_json`."""
-        fields = dict(plain)
-        fields["mode"], fields["reduction"] = Mode(fields["mode"]), Reduction(fields["reduction"])
-        fields["clipping"], fields["grad_sample"] = Clipping(fields["clipping"]), GradSample(fields["grad_sample"])
-        fields["empty"] = Empty(fields.get("empty", Empty.PADDED.value))
-        fields["adaptive"] = Adaptive(**fields["adaptive"])
-        source = dict(fields["source"])
-        kinds: dict[str, type[Any]] = {kind.__name__: kind for kind in (Network, Rows, Structured)}
-        fields["source"] = kinds[source.pop("kind")](**source)
-        sampling = dict(fields["sampling"])
-        match sampling.pop("kind"):
-            case "AtRate":
-                fields["sampling"] = AtRate(Fraction(sampling["rate"]))
-            case "ThroughLoader":
-                fields["sampling"] = ThroughLoader(**sampling)
-            case _:
-                fields["sampling"] = Shuffled(**sampling)
-        return Setup(**fields)
+        return from_plain(Setup, {**plain, "source": from_described(plain["source"])})

@@ -26,7 +26,7 @@ _MEMORY = Path("/dev/shm")
 
 
 def send(stream: IO[bytes], message: Mapping[str, Any]) -> None:
-    """One frame."""
+    """Write one message as a frame, at once."""
     content = json.dumps(message, allow_nan=False).encode()
     stream.write(_LENGTH.pack(len(content)) + content)
     stream.flush()

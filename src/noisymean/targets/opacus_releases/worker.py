@@ -56,12 +56,11 @@ class Server:
         import torch
 
         from noisymean.targets.opacus_releases import shims
-        from noisymean.targets.opacus_releases.releases import Release
         from noisymean.targets.opacus_releases.setup import Setup
 
         torch.set_num_threads(int(request["threads"]))
         self.setup = Setup.from_json(request["setup"])
-        self.shims = shims.put_in_place(Release(self.setup.release))
+        self.shims = shims.put_in_place(self.setup.release.known)
         self.borrower = borrower
         self.arrays = [self.borrower.borrow(described) for described in request["arrays"]]
         self.drivers: dict[str, Any] = {}
@@ -70,7 +69,7 @@ class Server:
         self.where = str(Path(opacus.__file__).parent)
 
     def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """What was asked."""
+        """What a request asks for; arrays are filled in place."""
         import torch
 
         match request["do"]:
@@ -89,52 +88,17 @@ class Server:
                 raise ValueError(other)
 
     def _module(self) -> Any:
-        from torch import nn
-
-        from noisymean.paper.models import model_named
-        from noisymean.targets.opacus_releases.setup import Network
-
-        source = self.setup.source
-        if isinstance(source, Network):
-            return model_named(source.model).build(source.seed).to(self.setup.device)
-        layer = nn.Linear(source.dimension, 1, bias=False)
-        nn.init.zeros_(layer.weight)
-        return layer.to(self.setup.device)
-
-    @cached_property
-    def _task(self) -> Any:
-        from noisymean.paper.models import model_named
-        from noisymean.targets.opacus_releases.feeders import Given
-        from noisymean.targets.opacus_releases.setup import Network
-
-        source = self.setup.source
-        return model_named(source.model).task(source.draws) if isinstance(source, Network) else Given()
+        return self.setup.source.module().to(self.setup.release.device)
 
     @cached_property
     def _records(self) -> Any:
         """What the network is fed with; the last record is the one that D lacks."""
-        import torch
-
-        from noisymean.paper.data import Images, named
-        from noisymean.targets.opacus_releases.setup import Network
-
-        source = self.setup.source
-        if isinstance(source, Network):
-            pixels, labels = self.arrays
-            dataset = named("mnist" if pixels.shape[-1] == 1 else "cifar10")
-            made = self._task.records(Images(dataset, pixels, labels), source.draws_seed)
-            return tuple(part.to(self.setup.device) for part in made)
-        return (torch.from_numpy(self.arrays[0]).to(self.setup.device, torch.float32),)
+        return tuple(part.to(self.setup.release.device) for part in self.setup.source.records(self.arrays))
 
     @cached_property
     def _gradients(self) -> Any:
         """Of all records of D', before clipping."""
-        from noisymean.paper.models import gradients_of
-        from noisymean.targets.opacus_releases.setup import Network
-
-        if isinstance(self.setup.source, Network):
-            return gradients_of(self._module(), self._task, self._records)
-        return self._records[0]
+        return self.setup.source.gradients(self._module(), self._records)
 
     def _clipped(self) -> Any:
         """As the library clips them: the whole gradient, or every layer of it to its share of the bound."""
@@ -142,11 +106,11 @@ class Server:
 
         import torch
 
-        from noisymean.paper.models import clipped
         from noisymean.targets.opacus_releases.releases import Clipping
+        from noisymean.targets.opacus_releases.sources import clipped
 
         bound = self.setup.max_grad_norm
-        if self.setup.clipping is not Clipping.PER_LAYER:
+        if self.setup.release.clipping is not Clipping.PER_LAYER:
             return clipped(self._gradients.double(), bound)
         sizes = [parameter.numel() for parameter in self._module().parameters()]
         layers = self._gradients.double().split(sizes, dim=1)
@@ -159,20 +123,21 @@ class Server:
         from noisymean.targets.opacus_releases import feeders
         from noisymean.targets.opacus_releases.drivers import MadePrivate, driver_for, scale_of
         from noisymean.targets.opacus_releases.releases import Clipping, GradSample
-        from noisymean.targets.opacus_releases.setup import Empty, Mode, Structured
+        from noisymean.targets.opacus_releases.setup import Empty, Mode
+        from noisymean.targets.opacus_releases.sources import Structured
 
-        setup = self.setup
+        setup, release, source = self.setup, self.setup.release, self.setup.source
         driver = driver_for(setup, setup.dataset_size + (neighbour == "D'"), self._module())
-        steps = driver.release.steps_on_empty and setup.clipping is not Clipping.ADAPTIVE
+        steps = driver.release.steps_on_empty and release.clipping is not Clipping.ADAPTIVE
         trained = driver.private if isinstance(driver, MadePrivate) else driver.module
-        if isinstance(setup.source, Structured):
+        if isinstance(source, Structured):
             bound = setup.max_grad_norm
             driver.feeder = feeders.StructuredRows(
-                driver.parameters, steps, setup.dataset_size, setup.source.shared * bound, setup.source.new * bound
+                driver.parameters, steps, setup.dataset_size, source.shared * bound, source.new * bound
             )
-        elif setup.grad_sample is GradSample.GHOST and isinstance(driver, MadePrivate):
+        elif release.grad_sample is GradSample.GHOST and isinstance(driver, MadePrivate):
             driver.feeder = feeders.Ghost(driver.parameters, steps, trained, self._records, driver.criterion)
-        elif setup.mode is Mode.REPLAY:
+        elif release.mode is Mode.REPLAY:
             driver.feeder = feeders.Replayed(driver.parameters, steps, self._gradients)
         else:
             driver.feeder = feeders.Recomputed(
@@ -180,8 +145,8 @@ class Server:
                 steps,
                 trained,
                 self._records,
-                self._task.passes,
-                lambda losses: scale_of(setup.reduction, losses),
+                source.passes,
+                lambda losses: scale_of(release.reduction, losses),
                 feeders.set_none if isinstance(driver, MadePrivate) else feeders.delete,
             )
         driver.feeder.as_it_comes = setup.empty is Empty.AS_IT_COMES

@@ -1,0 +1,19 @@
+"""The noisy sum of Poisson-sampled, clipped gradients: q G_{1/sigma} + (1-q) Id, Bu et al. 2020. What is claimed, and the truth
+where dividing changes nothing.
+"""
+
+from __future__ import annotations
+
+from noisymean.laws.closed import Gaussian
+from noisymean.laws.subsampled import Subsampled
+from noisymean.mechanisms import Mechanism
+
+
+def claimed(mechanism: Mechanism) -> Subsampled:
+    """The SGM curve that implementations report, whatever they divide by, at the rate that their accountant is told."""
+    return Subsampled(Gaussian(1.0 / mechanism.noise_multiplier), mechanism.told_rate().value)
+
+
+def noisy_sum(mechanism: Mechanism) -> Subsampled:
+    """The SGM curve at the rate at which the new record is really sampled: the truth where the denominator stays."""
+    return Subsampled(Gaussian(1.0 / mechanism.noise_multiplier), mechanism.rate_with)

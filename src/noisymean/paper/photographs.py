@@ -1,0 +1,109 @@
+"""Images under a model of the catalogue, as the records of a target: `targets.records` finds them by their name.
+
+`Photographs` says which; `Network` is the same in the process of a release, where torch is loaded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from noisymean.paper import data
+from noisymean.paper.model_sizes import parameters_of
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from noisymean.targets.opacus_releases.sources import Pass, Record
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Photographs:
+    """The first images of a set, under an untrained model of the catalogue."""
+
+    dataset: str
+    model: str
+    seed: int = 0
+    draws: int = 1
+    draws_seed: int = 0
+    data_dir: str | None = None
+    kind: ClassVar[str] = "Photographs"
+
+    @property
+    def words(self) -> str:
+        """The model and its images."""
+        return f"{self.model} on {self.dataset}"
+
+    @property
+    def dimension(self) -> int:
+        """Trainable numbers of the model."""
+        return parameters_of(self.model)
+
+    @property
+    def is_labelled(self) -> bool:
+        """Whether the model is a classifier."""
+        return "cnn" in self.model
+
+    def images(self, count: int) -> data.Images:
+        """The first `count`."""
+        folder = Path(self.data_dir) if self.data_dir is not None else None
+        return data.load(self.dataset, data_dir=folder).first(count)
+
+    def source(self) -> Network:
+        """The model, by name and seed."""
+        return Network(self.model, self.seed, self.draws, self.draws_seed)
+
+    def arrays(self, count: int) -> list[NDArray[Any]]:
+        """Pixels and labels."""
+        images = self.images(count)
+        return [np.asarray(images.pixels), np.asarray(images.labels)]
+
+
+@final
+@dataclass(frozen=True)
+class Network:
+    """A model of the catalogue, by name and seed; the records' draws have a seed of their own."""
+
+    model: str
+    seed: int = 0
+    draws: int = 1
+    draws_seed: int = 0
+    kind: ClassVar[str] = "Network"
+
+    @cached_property
+    def task(self) -> Any:
+        """What the model is trained for."""
+        from noisymean.paper.models import model_named
+
+        return model_named(self.model).task(self.draws)
+
+    def module(self) -> nn.Module:
+        """The untrained network."""
+        from noisymean.paper.models import model_named
+
+        return model_named(self.model).build(self.seed)
+
+    def records(self, arrays: Sequence[NDArray[Any]]) -> Record:
+        """Images as the task wants them."""
+        pixels, labels = arrays
+        dataset = data.named("mnist" if pixels.shape[-1] == 1 else "cifar10")
+        made: Record = self.task.records(data.Images(dataset, pixels, labels), self.draws_seed)
+        return made
+
+    def passes(self, records: Record) -> Iterator[Pass]:
+        """Those of the task."""
+        found: Iterator[Pass] = self.task.passes(records)
+        return found
+
+    def gradients(self, module: nn.Module, records: Record) -> Tensor:
+        """By the model's own backward pass, averaged over the passes of a record."""
+        from noisymean.paper.models import gradients_of
+
+        return gradients_of(module, self.task, records)

@@ -1,0 +1,203 @@
+r"""A run: rounds of one mechanism, or of several one after the other, all on the same pair D, D'.
+
+A noise schedule, two phases of training, DP-SGD beside other releases: each segment has its own mechanism.
+
+    claimed     the losses of the noisy sums that are told, added                  what accountants report
+    truth       the same at the rates that are real                                where every segment is the noisy sum
+    leakages    one explicit pair of datasets throughout, its losses added;        docs/theory.md, "Certified leakage"
+                an attacker may look away from a segment
+    guarantees  the proofs of `proofs`, segment by segment; each is sound          docs/accountant.md
+                directly: a law that dominates each segment, so that their product dominates the run (adaptive composition)
+                by a chain P -> P' -> Q: in a segment whose denominator moves, P' is as in that segment's own chain; in all
+                others P' = P, which costs the first link nothing, and the second is the direct proof
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import TypeVar, final
+
+from noisymean.ceilings import ceiling
+from noisymean.compose.engine import Chain, DeltaCurve, Rounds
+from noisymean.errors import InvalidInput, Unproved, check_number
+from noisymean.leakage import explicit_pairs, replaced_pair
+from noisymean.mechanisms import Mechanism, Segment
+from noisymean.noisy_sum import claimed, noisy_sum
+from noisymean.pairs import ALL_ZERO, Datasets
+from noisymean.proofs import Chain as ChainProof
+from noisymean.proofs import Direct, proofs, transparent
+from noisymean.tradeoff import Law
+from noisymean.words import Said
+
+MOST_STEPS = 10**9
+Item = TypeVar("Item")
+
+
+@final
+@dataclass(frozen=True)
+class Run:
+    """Segments one after the other. Where neighbours are meant, each mechanism's dataset_size is that of the smaller one."""
+
+    segments: tuple[Segment, ...]
+
+    @classmethod
+    def of(cls, what: Mechanism | Iterable[tuple[Mechanism, int]], steps: int | None = None) -> Run:
+        """`steps` rounds of a mechanism, or a schedule of (mechanism, steps); InvalidInput unless it is one of the two."""
+        if isinstance(what, Mechanism):
+            if steps is None:
+                raise InvalidInput("steps", None, "given with a mechanism", "the number of noisy updates")
+            return cls((Segment(what, _checked(steps)),))
+        if steps is not None:
+            raise InvalidInput("steps", steps, "left out where segments are given", "each has its own")
+        segments = tuple(Segment(mechanism, _checked(count)) for mechanism, count in what)
+        if not segments:
+            raise InvalidInput("segments", "[]", "at least one (mechanism, steps)")
+        return cls(segments)
+
+    @property
+    def steps(self) -> int:
+        """Rounds in all."""
+        return sum(segment.steps for segment in self.segments)
+
+    @property
+    def mechanisms(self) -> tuple[Mechanism, ...]:
+        """That of each segment."""
+        return tuple(segment.mechanism for segment in self.segments)
+
+    @property
+    def size_matters(self) -> bool:
+        """Whether any of the mechanisms knows the number of records."""
+        return any(one.size_matters for one in self.mechanisms)
+
+    @property
+    def dataset_size(self) -> int | None:
+        """The number of records, which all segments that know it have in common; else InvalidInput."""
+        sizes = {one.dataset_size for one in self.mechanisms if one.size_matters or not self.size_matters}
+        if len(sizes) > 1 and self.size_matters:
+            named = ", ".join(map(str, sorted(sizes, key=str)))
+            raise InvalidInput("dataset_size", named, "the same in every segment", "a run has one dataset")
+        return next(iter(sizes))
+
+    def merged(self) -> Run:
+        """Rounds of one mechanism together: their order does not matter to bounds that hold whatever came before."""
+        counts = Counter[Mechanism]()
+        for mechanism, steps in self.segments:
+            # the noisy sum is the same whatever N and n are
+            alike = mechanism if mechanism.size_matters else replace(mechanism, dataset_size=None, dimension=None)  # type: ignore[type-var]
+            counts[alike] += steps
+        return Run(tuple(Segment(mechanism, steps) for mechanism, steps in counts.items()))
+
+    def mapped(self, mechanisms: Iterable[Mechanism]) -> Run:
+        """The same numbers of steps of other mechanisms."""
+        return Run(tuple(Segment(one, steps) for one, (_, steps) in zip(mechanisms, self.segments, strict=True)))
+
+    def fewer(self) -> Run | None:
+        """The run with one record taken away; None where there is nothing to take, or where N does not matter."""
+        each = [one.fewer() for one in self.mechanisms]
+        if any(one is None and mechanism.size_matters for one, mechanism in zip(each, self.mechanisms, strict=True)):
+            return None
+        if all(one is None for one in each):
+            return None
+        return self.mapped(one or mechanism for one, mechanism in zip(each, self.mechanisms, strict=True))
+
+    @property
+    def is_sum(self) -> bool:
+        """Whether every round is the noisy sum."""
+        return all(one.is_sum for one in self.mechanisms)
+
+    def sums(self) -> Counter[tuple[float, float]]:
+        """Rounds at each (rate of the new record, noise): what a noisy sum is made of."""
+        return _counted((one.rate_with, one.noise_multiplier, steps) for one, steps in self.segments)
+
+    def told_sums(self) -> Counter[tuple[float, float]]:
+        """The same at the rates that the accountant is told."""
+        return _counted((one.told_rate().value, one.noise_multiplier, steps) for one, steps in self.segments)
+
+    def claimed(self) -> Rounds:
+        """What an accountant of the noisy sum composes."""
+        return _rounds((steps, claimed(one)) for one, steps in self.segments)
+
+    def truth(self) -> Rounds:
+        """The noisy sums at the rates at which the new record is really sampled: the truth where `is_sum`."""
+        return _rounds((steps, noisy_sum(one)) for one, steps in self.segments)
+
+    def leakages(self) -> list[tuple[Datasets, Rounds]]:
+        """The run on each explicit pair. Undefined where a mechanism divides by zero."""
+        found: dict[Datasets, list[tuple[int, Law]]] = {}
+        for mechanism, steps in self.segments:
+            if mechanism.is_sum:
+                found.setdefault(ALL_ZERO, []).append((steps, noisy_sum(mechanism)))
+                continue
+            for pair in explicit_pairs(mechanism):
+                if not pair.once:
+                    found.setdefault(pair.datasets, []).append((steps, pair))
+        return [(datasets, _rounds(parts)) for datasets, parts in found.items()]
+
+    def replaced(self) -> tuple[Datasets, Rounds]:
+        """The run of noisy sums when one record is replaced by its opposite."""
+        pairs = [(steps, replaced_pair(one)) for one, steps in self.segments]
+        return pairs[0][1].datasets, _rounds(pairs)
+
+    def guarantees(self) -> tuple[DeltaCurve, ...]:
+        """Every proof for the run, each sound by itself. Undefined where a segment has none."""
+        return _guarantees(self.merged())
+
+    def transparent(self) -> Rounds:
+        """The paper's guarantee composed: batch and membership revealed in every round."""
+        return _rounds((steps, _needed(transparent(one), one)) for one, steps in self.segments)
+
+    def ceiling(self) -> Rounds | None:
+        """The paper's upper bound on its transparent guarantee, composed; None where a segment has none."""
+        each = [(steps, ceiling(one)) for one, steps in self.segments]
+        known = [(steps, law) for steps, law in each if law is not None]
+        return _rounds(known) if len(known) == len(each) else None
+
+
+def _checked(steps: int) -> int:
+    check_number("steps", steps, least=1, most=MOST_STEPS, remedy="give the number of noisy updates")
+    if int(steps) != steps:
+        raise InvalidInput("steps", steps, "a whole number")
+    return int(steps)
+
+
+def _counted(rounds: Iterable[tuple[float, float, int]]) -> Counter[tuple[float, float]]:
+    counts = Counter[tuple[float, float]]()
+    for rate, noise, steps in rounds:
+        counts[rate, noise] += steps
+    return counts
+
+
+def _rounds(parts: Iterable[tuple[int, Law]]) -> Rounds:
+    return Rounds(tuple(parts))
+
+
+def _needed(law: Law | None, mechanism: Mechanism) -> Law:
+    if law is None:
+        raise Unproved(Said(f"the paper has no guarantee for {mechanism.name.upper()}"))
+    return law
+
+
+# both directions of an answer ask the same curves
+@lru_cache(maxsize=8)
+def _guarantees(run: Run) -> tuple[DeltaCurve, ...]:
+    each = [(steps, proofs(mechanism, steps)) for mechanism, steps in run.segments]
+    direct = [[(steps, one.law) for one in found if isinstance(one, Direct)] for steps, found in each]
+    chains = [
+        [((steps, one.first), (steps, one.second)) for one in found if isinstance(one, ChainProof)]
+        for steps, found in each
+    ]
+    answers: list[DeltaCurve] = [_rounds(_nth(laws, kind) for laws in direct) for kind in range(max(map(len, direct)))]
+    still = [laws[0] for laws, links in zip(direct, chains, strict=True) if not links]
+    for kind in range(max(map(len, chains))):
+        moving = [_nth(links, kind) for links in chains if links]
+        first, second = _rounds(one for one, _ in moving), _rounds([*(two for _, two in moving), *still])
+        answers.append(Chain(first, second))
+    return tuple(answers)
+
+
+def _nth(found: Sequence[Item], kind: int) -> Item:
+    """The one of this kind; the last where there are fewer: any choice is sound."""
+    return found[min(kind, len(found) - 1)]

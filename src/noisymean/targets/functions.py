@@ -1,0 +1,193 @@
+r"""A function of gradients, to be audited and to be probed:
+
+    def release(gradients, generator, *, sample_rate, noise_multiplier, max_grad_norm) -> array of n numbers
+
+It gets the gradients of N records (a row of n numbers each, not clipped), runs one round of its mechanism on them, and takes
+all its randomness from `generator`. Of the keywords it takes those that it has: `batch_size` instead of `sample_rate` if its rate
+follows from a batch size.
+
+Noise or a bound that is built in has to be told (`noise_multiplier`, `max_grad_norm`), because there is nothing else to measure
+against. Noise that cannot be turned down is taken out instead: the same state of the generator means the same batch and the same
+noise, so a release of the designed gradients minus one of the same gradients scaled to almost nothing is the part of the
+gradients alone, and the second is the noise alone. Added up again with the noise scaled down they are what a quiet release
+would have been. Where a coordinate that no gradient has does not cancel, the function draws from elsewhere, and that is said.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, final
+
+import numpy as np
+
+from noisymean.errors import InvalidInput
+from noisymean.numerics.logs import Array
+from noisymean.targets.files import loaded
+from noisymean.targets.foreign import Misbehaved, call
+from noisymean.targets.protocol import BuiltIn, Knob, Raised, Run, Runnable
+
+# Gradients of almost nothing instead of zero: a function may divide by their length.
+_FAINT = 1e-12
+# What cancels is this small next to the noise.
+_CANCELLED = 1e-9
+Release = Callable[..., Any]
+SIGNATURE = "release(gradients, generator, *, sample_rate, noise_multiplier, max_grad_norm)"
+
+
+def parameters(function: Any) -> dict[str, inspect.Parameter]:
+    """What it can be called with, by name; nothing where that cannot be seen."""
+    try:
+        return dict(inspect.signature(function).parameters)
+    except (TypeError, ValueError):
+        return {}
+
+
+def takes_gradients(function: Any) -> bool:
+    """Whether it is a function of gradients, by its signature: a rate or a batch size is set for it, whoever calls it.
+
+    One of (extra_record, generator) is called with two arguments and may have others with defaults.
+
+    >>> takes_gradients(lambda gradients, generator, *, sample_rate: None), takes_gradients(lambda extra, generator: None)
+    (True, False)
+    """
+    found = parameters(function)
+    if not {"sample_rate", "batch_size"} & found.keys():
+        return False
+    first, *others = found.values()
+    needed = [
+        one for one in others if one.default is one.empty and one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)
+    ]
+    return first.name == "gradients" or (first.name != "extra_record" and len(needed) > 1)
+
+
+def is_builder(function: Any) -> bool:
+    """Whether it is `build(dataset_size, sample_rate)`, which gives an optimizer."""
+    return list(parameters(function)) == ["dataset_size", "sample_rate"]
+
+
+@final
+@dataclass(frozen=True)
+class FunctionOfGradients(Runnable):
+    """A release callable of the caller's."""
+
+    release: Release
+    label: str = ""
+    # what is built in; not looked at where it is a keyword
+    noise_multiplier: float | None = None
+    max_grad_norm: float | None = None
+
+    def __post_init__(self) -> None:
+        taken = self._keywords
+        if "sample_rate" not in taken and "batch_size" not in taken:
+            raise InvalidInput(
+                "target", self.name, f"a function like {SIGNATURE}", "it lacks sample_rate (or batch_size)"
+            )
+        for name in ("noise_multiplier", "max_grad_norm"):
+            built_in = getattr(self, name)
+            if built_in is not None and not 0.0 < built_in < float("inf"):
+                raise InvalidInput(name, built_in, "> 0")
+            if name not in taken and built_in is None:
+                raise InvalidInput(
+                    "target",
+                    self.name,
+                    f"a function like {SIGNATURE}",
+                    f"it lacks {name}: tell the {name} it has built in",
+                )
+
+    @property
+    def is_loud(self) -> bool:
+        """Whether its noise cannot be turned down."""
+        return "noise_multiplier" not in self._keywords
+
+    @property
+    def name(self) -> str:
+        """Its own, unless it was given one."""
+        return self.label or getattr(self.release, "__name__", type(self.release).__name__)
+
+    @property
+    def knob(self) -> Knob:
+        """By the keyword that it takes."""
+        return Knob.RATE if "sample_rate" in self._keywords else Knob.BATCH_SIZE
+
+    @property
+    def is_fast(self) -> bool:
+        """A round is a few array operations."""
+        return True
+
+    @cached_property
+    def _keywords(self) -> set[str]:
+        """What it can be told by name."""
+        named = parameters(self.release).values()
+        return {one.name for one in named if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)}
+
+    def run(self, run: Run) -> Array:
+        """Round after round from one generator."""
+        generator = np.random.default_rng(run.seed)
+        taken = self._keywords
+        asked = {"noise_multiplier": run.noise_multiplier, "max_grad_norm": run.max_grad_norm}
+        options: dict[str, Any] = {name: value for name, value in asked.items() if name in taken}
+        unit = run.max_grad_norm if "max_grad_norm" in taken else float(self.max_grad_norm or 1.0)
+        # in units of its own bound
+        gradients = run.gradients * (unit / run.max_grad_norm)
+        if self.knob is Knob.RATE:
+            options["sample_rate"] = float(run.setting.rate or 1)
+        else:
+            options["batch_size"] = run.setting.batch_size
+        rows = np.empty((run.rounds, run.gradients.shape[1]))
+        for row in rows:
+            row[...] = self._round(gradients, generator, options, run.noise_multiplier)
+        return rows * (run.max_grad_norm / unit)
+
+    def _round(
+        self, gradients: Array, generator: np.random.Generator, options: dict[str, Any], noise_multiplier: float
+    ) -> Array:
+        if not self.is_loud or self.noise_multiplier in (None, noise_multiplier):
+            # its noise can be set, or is what was asked for
+            return self._once(gradients, generator, options)
+        before = generator.bit_generator.state
+        loud = self._once(gradients, generator, options)
+        generator.bit_generator.state = before
+        noise = self._once(_FAINT * gradients, generator, options)
+        signal = loud - noise
+        # not finite is a finding too
+        bare = signal[~gradients.any(axis=0)]
+        if np.isfinite(signal).all() and np.abs(bare).max(initial=0.0) > _CANCELLED * np.abs(noise).max():
+            raise Raised("draws noise that does not come from its generator alone: the same state gave other noise")
+        assert self.noise_multiplier is not None
+        return signal + noise * (noise_multiplier / self.noise_multiplier)
+
+    def _once(self, gradients: Array, generator: np.random.Generator, options: dict[str, Any]) -> Array:
+        try:
+            with np.errstate(all="ignore"):
+                found = call(lambda: self._array(gradients, generator, options))
+        except Misbehaved as fault:
+            # whatever a user's code raises is a finding
+            cause, kind = fault.__cause__, type(fault.__cause__).__name__
+            words = f"{kind}: {cause}" if isinstance(cause, Exception) else f"{kind} (it {fault})"
+            raise Raised(f"raises {words}") from cause
+        if found is None or found.shape != gradients.shape[1:]:
+            returned = "nothing" if found is None else f"numbers of shape {found.shape}"
+            raise Raised(f"returns {returned}: it must return {gradients.shape[1]} numbers (one per parameter)")
+        return found
+
+    def _array(self, gradients: Array, generator: np.random.Generator, options: dict[str, Any]) -> Array | None:
+        returned = self.release(gradients.copy(), generator, **options)
+        return None if returned is None else np.asarray(returned, dtype=np.float64)
+
+
+def of_callable(function: Any, label: str, built_in: BuiltIn) -> Runnable:
+    """A function of gradients, or one that builds an optimizer."""
+    if is_builder(function):
+        from noisymean.targets.optimizers import BuiltOptimizer
+
+        return BuiltOptimizer(function, label=label or getattr(function, "__name__", "build"))
+    return FunctionOfGradients(function, label, built_in.noise_multiplier, built_in.max_grad_norm)
+
+
+def in_file(file: Path, attribute: str, built_in: BuiltIn) -> Runnable:
+    """NAME of FILE.py; the file is executed as a module of this process, as it would be by its owner."""
+    return of_callable(loaded(file, attribute), f"{file.name}:{attribute}", built_in)

@@ -1,0 +1,193 @@
+"""Anything that runs on records, on a pair of datasets: the same function that a probe takes, as the target of an audit.
+
+Every trial is a run of T rounds from a seed of its own. The mechanism may be told: then the optimal test against it is used. A
+test is sound whatever is run, since it is fixed before a trial is seen; told wrongly, it only sees less.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from pathlib import Path
+from typing import Any, final
+
+import numpy as np
+
+from noisymean.errors import InvalidInput, check_number
+from noisymean.mechanisms import LEAST_NOISE, SGM, Mechanism
+from noisymean.numerics.logs import Array
+from noisymean.targets.callable_ import attached_claim
+from noisymean.targets.claims import claimed_curve
+from noisymean.targets.files import check_unchanged, how_to, place_of, sha256_of, trials_of
+from noisymean.targets.functions import FunctionOfGradients
+from noisymean.targets.plain import from_plain, to_plain
+from noisymean.targets.protocol import (
+    BuiltIn,
+    Knob,
+    Known,
+    Neighbour,
+    Raised,
+    Run,
+    Runnable,
+    Setting,
+    TrialFault,
+    check_steps,
+)
+from noisymean.targets.records import Gradients
+from noisymean.targets.registry import runnable_named
+from noisymean.targets.synthetic import mechanism_at
+from noisymean.tradeoff import TradeOff
+
+# Gradients are written out, for D and for D'.
+_MOST_NUMBERS = 1 << 27
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class OnPair:
+    """A runnable by its name, as `noisymean probe` takes it, on |D| = dataset_size records and on one more.
+
+    `rows`, one for each record of D', take the place of gradients of our own making.
+    """
+
+    runnable: str
+    dataset_size: int
+    dimension: int
+    noise_multiplier: float
+    sample_rate: Fraction | None = None
+    batch_size: int | None = None
+    max_grad_norm: float = 0.1
+    gradients: Gradients = Gradients.RANDOM
+    rows: tuple[tuple[float, ...], ...] | None = None
+    steps: int = 1
+    gradient_seed: int = 0
+    mechanism: str | None = None
+    # of the file, where it is one
+    file: str | None = None
+    sha256: str | None = None
+
+    def __post_init__(self) -> None:
+        check_number("noise_multiplier", self.noise_multiplier, least=LEAST_NOISE, most=1e9)
+        check_number("max_grad_norm", self.max_grad_norm, above=0.0, most=1e9)
+        check_number("dataset_size", self.dataset_size, least=1)
+        check_number("dimension", self.dimension, least=1)
+        check_steps(self.steps)
+        if (self.dataset_size + 1) * self.dimension > _MOST_NUMBERS:
+            raise InvalidInput(
+                "dimension", self.dimension, f"such that {self.dataset_size + 1} gradients fit into memory",
+                "a function of gradients is handed all of them: try fewer records or numbers",
+            )  # fmt: skip
+        if self.rows is not None and [*map(len, self.rows)] != [self.dimension] * (self.dataset_size + 1):
+            raise InvalidInput("rows", len(self.rows), f"{self.dataset_size + 1} rows of {self.dimension} numbers")
+        if ".py:" in self.runnable and self.sha256 is None:
+            file, attribute = place_of(self.runnable)
+            object.__setattr__(self, "runnable", f"{file.resolve()}:{attribute}")
+            object.__setattr__(self, "file", str(file.resolve()))
+            object.__setattr__(self, "sha256", sha256_of(file))
+        self._check_sampling()
+        self.told  # noqa: B018 - a mechanism that does not exist at this size is refused now
+
+    def _check_sampling(self) -> None:
+        """The rate or the batch size, whichever the runnable can be told."""
+        by_size = self._run.knob is Knob.BATCH_SIZE
+        name, value = ("batch_size", self.batch_size) if by_size else ("sample_rate", self.sample_rate)
+        other, unused = ("sample_rate", self.sample_rate) if by_size else ("batch_size", self.batch_size)
+        if value is None:
+            raise InvalidInput(name, None, f"given for {self._run.name}", f"it is told a {self._run.knob.value}")
+        if unused is not None:
+            raise InvalidInput(other, unused, f"left out for {self._run.name}", f"it is told a {self._run.knob.value}")
+        if by_size and not 1 <= value <= self.dataset_size:
+            raise InvalidInput("batch_size", value, f"a whole number from 1 to {self.dataset_size}")
+
+    @property
+    def name(self) -> str:
+        """What is run, and its numbers."""
+        what = "given" if self.rows is not None else self.gradients.value
+        drawn = f"b={self.batch_size}" if self.sample_rate is None else f"q={float(self.sample_rate):.6g}"
+        return (
+            f"{self._run.name}, {what} gradients: N={self.dataset_size} n={self.dimension} {drawn}"
+            f" sigma={self.noise_multiplier:g} C={self.max_grad_norm:g} T={self.steps}"
+        )
+
+    def configuration(self) -> Mapping[str, Any]:
+        """Everything, and the contents of the file."""
+        return {"target": "runnable", **to_plain(self)}
+
+    @classmethod
+    def from_configuration(cls, configuration: Mapping[str, Any]) -> OnPair:
+        """The same, or a complaint that the file has changed meanwhile."""
+        if configuration["sha256"] is not None:
+            check_unchanged(configuration)
+        rows = configuration["rows"]
+        given = {**configuration, "rows": None if rows is None else tuple(tuple(row) for row in rows)}
+        return from_plain(cls, given)
+
+    @cached_property
+    def _run(self) -> Runnable:
+        return runnable_named(self.runnable, BuiltIn(self.noise_multiplier, self.max_grad_norm))
+
+    def _setting(self, size: int) -> Setting:
+        return Setting(size, self.sample_rate, self.batch_size)
+
+    @cached_property
+    def _gradients(self) -> Array:
+        """Of D', before clipping."""
+        if self.rows is not None:
+            return np.asarray(self.rows, np.float64)
+        return self.gradients.rows(self.dataset_size + 1, self.dimension, self.max_grad_norm, self.gradient_seed)
+
+    @cached_property
+    def told(self) -> Mechanism | None:
+        """The mechanism that it is said to be."""
+        if self.mechanism is None:
+            return None
+        return mechanism_at(self.mechanism, self._setting(self.dataset_size), self.dimension, self.noise_multiplier)
+
+    def known(self) -> Known | None:
+        """Gradients are known; the mechanism only if it was told."""
+        if self.told is None:
+            return None
+        if self.rows is None and self.gradients.structure is not None:
+            return Known(self.told, self.max_grad_norm, structured=self.gradients.structure, told=True)
+        lengths = np.linalg.norm(self._gradients, axis=1, keepdims=True)
+        clipped = self._gradients * np.minimum(1.0, self.max_grad_norm / np.maximum(lengths, 1e-300))
+        return Known(self.told, self.max_grad_norm, gradients=clipped, told=True)
+
+    def claim(self) -> TradeOff | None:
+        """What the function carries; else SGM at its rate, b/N where a batch size is set (no loader samples at more)."""
+        if isinstance(self._run, FunctionOfGradients):
+            carried = attached_claim(self._run.release, self._run.name)
+            if carried is not None:
+                return carried
+        rate = self.sample_rate if self.sample_rate is not None else Fraction(self.batch_size or 1, self.dataset_size)
+        return claimed_curve(
+            self.told or SGM(sample_rate=rate, noise_multiplier=self.noise_multiplier),
+            self.steps,
+        )
+
+    def release(self, neighbour: Neighbour, generator: np.random.Generator, trials: int) -> Array:
+        """One run after the other."""
+        size = neighbour.size(self.dataset_size)
+
+        def once(source: np.random.Generator, index: int) -> Array:
+            run = Run(
+                setting=self._setting(size),
+                gradients=self._gradients[:size],
+                noise_multiplier=self.noise_multiplier,
+                max_grad_norm=self.max_grad_norm,
+                rounds=self.steps,
+                seed=int(source.integers(1 << 63)),
+            )
+            try:
+                return self._run.run(run)
+            except Raised as fault:
+                raise TrialFault(index, f"{fault}; {how_to(source)}") from fault
+
+        return trials_of(once, (self.steps, self.dimension), generator, trials)
+
+    @property
+    def place(self) -> tuple[Path, str] | None:
+        """File and name, where it is code in a file."""
+        return None if self.file is None else (Path(self.file), self.runnable.rpartition(":")[2])
