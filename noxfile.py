@@ -1,6 +1,6 @@
 """Other interpreters and older packages than those that `make` installs: `nox`, or `nox -s lowest`, `nox -l` for all of them.
 
-An interpreter that is not on this machine is skipped, and said to be. Python 3.10 is not among them: it has reached its end of life,
+An interpreter that is not on this machine is skipped, and said to be. Python 3.10 is not among them: its end of life has come,
 and the project wants 3.11.
 """
 
