@@ -6,6 +6,7 @@ and the project wants 3.11.
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import nox
@@ -15,6 +16,10 @@ nox.options.sessions = ["lint", "tests", "lowest"]
 nox.options.error_on_missing_interpreters = False
 
 PYTHONS = ["3.11", "3.12", "3.13", "3.14"]
+# pyenv's own commands refuse a version that is not chosen: those that it has installed are put on the path themselves
+_PYENV = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
+_FOLDERS = [str(folder) for version in PYTHONS for folder in sorted(_PYENV.glob(f"{version}.*/bin"))]
+os.environ["PATH"] = os.pathsep.join([*_FOLDERS, os.environ["PATH"]])
 PROJECT = nox.project.load_toml("pyproject.toml")
 # What the selection of `make check` needs beside the package itself; audits, which want torch, are left to `make test`.
 EXTRAS = ("plots", "report", "frames")
