@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 OUT ?= out
 
-.PHONY: demo test test-all bench docs browser lint clean
+.PHONY: demo check test test-all bench docs browser lint clean
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -18,7 +18,13 @@ demo: $(STAMP)
 	$(BIN)/noisymean demo --out $(OUT)
 
 # Tests run two at a time: more threads than that only wait for each other.
-test test-all: export OMP_NUM_THREADS ?= 1
+check test test-all: export OMP_NUM_THREADS ?= 1
+
+# While at work: the mathematics and the command line, in a minute or so. Types are left to `make lint`.
+check: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/lint-imports
+	$(BIN)/python -m pytest -n 2 -m "not slow" @tests/check.txt
 
 test: $(STAMP) lint browser
 	$(BIN)/python -m pytest -n 2 -m "not slow"

@@ -28,7 +28,7 @@ from noisymean.per_pair import per_pair
 from noisymean.probe import Finding, probe
 from noisymean.proofs import guarantee, guarantee_tight
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "ASGM",

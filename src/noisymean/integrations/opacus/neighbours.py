@@ -172,6 +172,25 @@ def _case(
 
 def mechanism_of(stretch: Stretch, facts: Facts, smaller: int, loaded: Loaded | None) -> Mechanism:
     """What ran on the training set, as a mechanism on the pair (smaller, smaller + 1). Unknown where there is none."""
+    seen = stretch.seen
+    _need_usual_steps(stretch, facts)
+    constant = seen.denominator is None or seen.public.denominator is not None
+    if seen.public.sample_rate is not None:
+        return _at_public_rate(stretch, facts, smaller, constant=constant)
+    if loaded is None:
+        raise Unknown(f"the rate {seen.drawn.rate:.6g} of the sampler is not 1/L, and nobody knows what it comes from")
+    if smaller == 0:
+        raise Unknown("without its one record there is nothing to load")
+    if loaded.batch_size > smaller and loaded.drop_last:
+        raise Unknown(f"a loader that drops its last batch has none of {loaded.batch_size} on {smaller} records")
+    if loaded.batch_size > smaller:
+        # one batch is all of the records, with one more as well
+        return _at_public_rate(stretch, facts, smaller, constant=constant)
+    return _at_rate_of_loader(stretch, facts, smaller, loaded, constant=constant)
+
+
+def _need_usual_steps(stretch: Stretch, facts: Facts) -> None:
+    """Unknown unless each step adds noise, of which it is known where it comes from, to one Poisson batch."""
     seen, sigma = stretch.seen, stretch.noise_multiplier
     if not stretch.noisy:
         raise Unknown("no noise was added, so nothing is private: give make_private a noise_multiplier above 0")
@@ -189,22 +208,14 @@ def mechanism_of(stretch: Stretch, facts: Facts, smaller: int, loaded: Loaded | 
             f"the noise multiplier {sigma:g} may have been calibrated to an epsilon, and so to the number of records: give"
             f" target_epsilon, target_delta and epochs, or noise_multiplier={sigma!r} if it is a number of yours"
         )
-    constant = seen.denominator is None or seen.public.denominator is not None
-    if seen.public.sample_rate is not None:
-        return _at_public_rate(stretch, facts, smaller, constant=constant)
-    if loaded is None:
-        raise Unknown(f"the rate {seen.drawn.rate:.6g} of the sampler is not 1/L, and nobody knows what it comes from")
-    if smaller == 0:
-        raise Unknown("without its one record there is nothing to load")
-    if loaded.batch_size > smaller and not loaded.drop_last:
-        # one batch is all of the records, with one more as well
-        return _at_public_rate(stretch, facts, smaller, constant=constant)
-    if loaded.drop_last and loaded.batch_size > smaller:
-        raise Unknown(f"a loader that drops its last batch has none of {loaded.batch_size} on {smaller} records")
-    found = [
-        _loaded(stretch, facts, smaller, loaded, delta, constant=constant)
-        for delta in (facts.target.deltas(facts.dataset_size) if facts.target is not None else (None,))
-    ]
+
+
+def _at_rate_of_loader(
+    stretch: Stretch, facts: Facts, smaller: int, loaded: Loaded, *, constant: bool
+) -> OpacusLoader | SGM:
+    """Where the rate is one over the length of a data loader: SGM if neither it nor the noise moves with N, and c is fixed."""
+    deltas = (None,) if facts.target is None else facts.target.deltas(facts.dataset_size)
+    found = [_loaded(stretch, facts, smaller, loaded, delta, constant=constant) for delta in deltas]
     if len({one.noises for one in found}) > 1:
         raise Unknown(_one_over_n(facts))
     loader = found[0]
@@ -217,7 +228,7 @@ def mechanism_of(stretch: Stretch, facts: Facts, smaller: int, loaded: Loaded | 
         before, after = loader.noises
         raise Unknown(f"the noise multiplier is {before:.6g} on {smaller} records and {after:.6g} on {smaller + 1}")
     # the sampler's rate: the accountant's is never smaller
-    return SGM(sample_rate=loader.rate, noise_multiplier=sigma)
+    return SGM(sample_rate=loader.rate, noise_multiplier=stretch.noise_multiplier)
 
 
 def _loaded(

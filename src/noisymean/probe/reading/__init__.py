@@ -5,13 +5,11 @@ from noisymean.probe.reading.source import (
     CONSTANTS,
     OF_THE_DATA,
     Origin,
-    Poisson,
     Role,
     Source,
     Statement,
     Sure,
     from_json,
-    statement_from_json,
     to_json,
 )
 
@@ -20,13 +18,11 @@ __all__ = [
     "OF_THE_DATA",
     "VERSION",
     "Origin",
-    "Poisson",
     "Role",
     "Source",
     "Statement",
     "Sure",
     "from_json",
     "read_source",
-    "statement_from_json",
     "to_json",
 ]

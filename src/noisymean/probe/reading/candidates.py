@@ -5,10 +5,11 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from typing import final
+from itertools import islice, takewhile
+from typing import TypeAlias, final
 
 from noisymean.probe.reading.flow import Contents, Flow, by_name
-from noisymean.probe.reading.nodes import Division, Product, Scope, Value, last_name, names_in
+from noisymean.probe.reading.nodes import Division, Product, Scope, Trail, Value, last_name, names_in, parts
 from noisymean.probe.reading.origins import DEPTH, Origins
 from noisymean.probe.reading.source import CONSTANTS, OF_THE_DATA, Origin, Role, Statement, Sure
 from noisymean.probe.reading.syntax import NOT_SIZES, Syntax
@@ -36,6 +37,8 @@ _KEEPS_VALUE = re.compile(
 _DEVIATION = re.compile(r"noise_(mult|s)|stddev|sigma|^std$", re.IGNORECASE)
 _PRINTS = re.compile(r"print|debug|info|warning|error|log|set_postfix|set_description|add_scalars?")
 _LONGEST = 200
+# above the line, if anything is, and below it
+_Fraction: TypeAlias = tuple[Value | None, Value]
 
 
 @final
@@ -88,9 +91,8 @@ class Candidates:
         """Divided by a norm while there is no noise in it yet."""
         if Origin.NORM not in origins or origins - CONSTANTS - {Origin.NORM}:
             return False
-        divided = one.divided if isinstance(one, Division) else None
         line = getattr(one.statement, "lineno", 0)
-        nodes = [divided] if divided is not None else [one.left, one.right] if isinstance(one, Product) else []
+        nodes = [one.divided] if isinstance(one, Division) else [one.left, one.right]
         return all(self._flow.of(Value(node, one.scope), before=line) is not Contents.NOISE for node in nodes)
 
     def _may_matter(self, one: Division, by: ast.expr, origins: set[Origin]) -> bool:
@@ -136,16 +138,8 @@ class Candidates:
 
     def _near_noise(self, scope: Scope) -> bool:
         """Whether the function, one around it or one that calls it, handles noise or gradients."""
-        at: Scope | None = scope
-        while at is not None:
-            if any(_is_named(name) for name in at.names):
-                return True
-            at = at.parent
-        return any(
-            any(_is_named(name) for name in caller.names)
-            for _, caller in self._syntax.calls.get(scope.name, [])
-            if scope.name
-        )
+        callers = [caller for _, caller in self._syntax.calls.get(scope.name, [])] if scope.name else []
+        return any(_is_named(name) for at in (*scope.outwards(), *callers) for name in at.names)
 
     # --- x.mean(0) -----------------------------------------------------------------------------------------------------
 
@@ -176,14 +170,11 @@ class Candidates:
                 continue
             if self._flow.of(Value(factor, one.scope)) >= Contents.GRADIENT:
                 continue
-            found = list(self._reciprocals(Value(factor, one.scope), DEPTH, set()))
+            found = list(self._reciprocals(Value(factor, one.scope), Trail(DEPTH)))
             for above, below in found:
                 origins = self._origins(below.expression, one, below.scope)
-                if (
-                    origins <= CONSTANTS
-                    and above is not None
-                    and self._origins(above.expression, one, above.scope) - CONSTANTS
-                ):
+                varies = above is not None and self._origins(above.expression, one, above.scope) - CONSTANTS
+                if origins <= CONSTANTS and varies:
                     # a constant below and something else above
                     origins = origins | {Origin.UNKNOWN}
                 self._met.add(below.expression)
@@ -195,91 +186,67 @@ class Candidates:
                 if origins & OF_THE_DATA or (strange and not origins <= CONSTANTS):
                     yield self._statement(one, what, factor, Role.UNCLEAR, {Origin.UNKNOWN}, Sure.UNSURE)
 
-    def _reciprocals(
-        self, value: Value, depth: int, seen: set[tuple[str, int]]
-    ) -> Iterator[tuple[Value | None, Value]]:
+    def _reciprocals(self, value: Value, trail: Trail) -> Iterator[_Fraction]:
         """The fractions that a factor is made of: what is above and what is below the line."""
         node, scope = value.expression, value.scope
-        if depth == 0:
+        if trail.depth == 0:
             return
         match node:
             case ast.BinOp(op=ast.Div(), left=above, right=below):
                 yield Value(above, scope), Value(below, scope)
                 if isinstance(above, ast.BinOp):
-                    yield from self._reciprocals(Value(above, scope), depth - 1, seen)
+                    yield from self._reciprocals(Value(above, scope), trail.on())
             case ast.BinOp(op=ast.Pow(), left=below, right=ast.UnaryOp(op=ast.USub())):
                 yield None, Value(below, scope)
-            case ast.BinOp(op=ast.Mult() | ast.Sub() | ast.Add(), left=left, right=right):
-                for part in (left, right):
-                    yield from self._reciprocals(Value(part, scope), depth - 1, seen)
-            case ast.UnaryOp(operand=operand):
-                yield from self._reciprocals(Value(operand, scope), depth - 1, seen)
-            case ast.IfExp(body=body, orelse=other):
-                for part in (body, other):
-                    yield from self._reciprocals(Value(part, scope), depth - 1, seen)
-            case ast.Call(func=function, args=[*arguments]):
-                yield from self._reciprocals_of_call(value, last_name(function), arguments, depth, seen)
+            case ast.BinOp(op=ast.Mult() | ast.Sub() | ast.Add()) | ast.UnaryOp() | ast.IfExp():
+                yield from self._reciprocals_in([Value(one, scope) for one in parts(node)], trail)
+            case ast.Call():
+                yield from self._reciprocals_of_call(node, scope, trail)
             case ast.Name(id=name):
-                at: Scope | None = scope
-                while at is not None and name not in at.assigned and name not in at.parameters():
-                    at = at.parent
-                if at is None or (name, id(at)) in seen:
-                    return
-                seen.add((name, id(at)))
-                passed = self._passed(name, at) if name in at.parameters() else []
-                for one in (*at.assigned.get(name, []), *passed):
-                    yield from self._reciprocals(one, depth - 1, seen)
-            case ast.Attribute(attr=name):
-                if (name, 0) in seen:
-                    return
-                seen.add((name, 0))
-                for one in self._syntax.attributes(node, scope):
-                    yield from self._reciprocals(one, depth - 1, seen)
-                if name in self._syntax.properties:
-                    for one in self._syntax.returned.get(name, []):
-                        yield from self._reciprocals(one, depth - 1, seen)
-            case _:
-                pass
+                yield from self._reciprocals_in(self._values_of_name(name, scope, trail), trail)
+            case ast.Attribute():
+                yield from self._reciprocals_in(self._values_of_attribute(node, scope, trail), trail)
 
-    def _reciprocals_of_call(
-        self, value: Value, name: str, arguments: list[ast.expr], depth: int, seen: set[tuple[str, int]]
-    ) -> Iterator[tuple[Value | None, Value]]:
-        scope = value.scope
+    def _reciprocals_in(self, values: list[Value], trail: Trail) -> Iterator[_Fraction]:
+        for one in values:
+            yield from self._reciprocals(one, trail.on())
+
+    def _values_of_name(self, name: str, scope: Scope, trail: Trail) -> list[Value]:
+        """What a variable is assigned, or is passed as a parameter; nothing the second time."""
+        at = scope.visible(name, looped=False)
+        if at is None or not trail.first(name, id(at)):
+            return []
+        return [*at.assigned.get(name, []), *(self._syntax.passed(name, at) if name in at.parameters() else [])]
+
+    def _values_of_attribute(self, node: ast.Attribute, scope: Scope, trail: Trail) -> list[Value]:
+        """What an attribute is assigned, or returns if it is a property; nothing the second time."""
+        name = node.attr
+        if not trail.first(name, 0):
+            return []
+        computed = self._syntax.returned.get(name, []) if name in self._syntax.properties else []
+        return [*self._syntax.attributes(node, scope), *computed]
+
+    def _reciprocals_of_call(self, call: ast.Call, scope: Scope, trail: Trail) -> Iterator[_Fraction]:
+        name, arguments = last_name(call.func), [Value(one, scope) for one in call.args]
         if name in ("reciprocal", "reciprocal_", "rsqrt"):
-            call = value.expression
-            owner = call.func.value if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) else None
-            inside = arguments[0] if arguments else owner
-            if inside is not None:
-                yield None, Value(inside, scope)
-        elif name in ("pow", "power") and len(arguments) == 2 and isinstance(arguments[1], ast.UnaryOp):
-            yield None, Value(arguments[0], scope)
+            owner = [Value(call.func.value, scope)] if isinstance(call.func, ast.Attribute) else []
+            for inside in (arguments or owner)[:1]:
+                yield None, inside
+        elif name in ("pow", "power") and len(arguments) == 2 and isinstance(call.args[1], ast.UnaryOp):
+            yield None, arguments[0]
         elif name in ("div", "divide", "true_divide", "truediv") and len(arguments) == 2:
-            yield Value(arguments[0], scope), Value(arguments[1], scope)
+            yield arguments[0], arguments[1]
         elif name in self._syntax.defined:
-            if (f"{name}()", 0) not in seen:
-                seen.add((f"{name}()", 0))
-                for one in self._syntax.returned.get(name, []):
-                    yield from self._reciprocals(one, depth - 1, seen)
+            if trail.first(f"{name}()", 0):
+                yield from self._reciprocals_in(self._syntax.returned.get(name, []), trail)
         elif _KEEPS_VALUE.fullmatch(name):
-            for part in arguments:
-                yield from self._reciprocals(Value(part, scope), depth - 1, seen)
-
-    def _passed(self, name: str, scope: Scope) -> list[Value]:
-        """What is handed over for a parameter."""
-        position = scope.parameters().index(name) - (scope.parameters()[0] in ("self", "cls"))
-        called = scope.owner if scope.name == "__init__" else scope.name
-        found = []
-        for call, at in self._syntax.calls.get(called, []) if called else []:
-            if 0 <= position < len(call.args):
-                found.append(Value(call.args[position], at))
-            found += [Value(one.value, at) for one in call.keywords if one.arg == name]
-        return found
+            yield from self._reciprocals_in(arguments, trail)
 
     # --- what is said --------------------------------------------------------------------------------------------------
 
     def _origins(self, by: ast.expr, at: Division | Product, scope: Scope | None = None) -> set[Origin]:
         follow = Origins(self._syntax, at.scope, at.in_rounds)
-        found = follow.of(Value(by, scope or at.scope), DEPTH, set()) or {Origin.UNKNOWN}
+        found = follow.of(Value(by, scope or at.scope), Trail(DEPTH)) or {Origin.UNKNOWN}
         if self._syntax.by_text and found <= CONSTANTS and not isinstance(by, ast.Constant):
             found = found | {Origin.UNKNOWN}
         # 0 before a count begins, 1 in place of an empty batch
@@ -337,11 +304,8 @@ def _target(statement: ast.AST) -> ast.expr | None:
 
 def _is_printed(statement: ast.AST) -> bool:
     """A line for a log."""
-    match statement:
-        case ast.Expr(value=ast.Call(func=function)):
-            return bool(_PRINTS.fullmatch(last_name(function)))
-        case _:
-            return False
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    return isinstance(call, ast.Call) and bool(_PRINTS.fullmatch(last_name(call.func)))
 
 
 def _axis(node: ast.AST) -> int | None:
@@ -351,11 +315,7 @@ def _axis(node: ast.AST) -> int | None:
     named = [one.value for one in node.keywords if one.arg in ("axis", "dim")]
     is_method = isinstance(node.func, ast.Attribute) and not isinstance(node.args[0] if node.args else None, ast.Name)
     told = named or node.args[0 if is_method else 1 :][:1]
-    match told:
-        case [ast.Constant(value=int(axis))]:
-            return axis
-        case _:
-            return None
+    return next((one.value for one in told if isinstance(one, ast.Constant) and isinstance(one.value, int)), None)
 
 
 def _role(at: Division | Product, node: ast.expr) -> Role | None:
@@ -380,12 +340,5 @@ def _is_named(name: str) -> bool:
 
 def _function_names(scope: Scope) -> list[str]:
     """What the function around a placeholder, and the one around that, work on."""
-    found: list[str] = []
-    at: Scope | None = scope
-    for _ in range(2):
-        if at is not None and at.function is not None:
-            found += [name for name in at.parameters() if _is_named(name)]
-            if at.name and _is_named(at.name):
-                found.append(at.name)
-            at = at.parent
-    return found
+    around = takewhile(lambda at: at.function is not None, islice(scope.outwards(), 2))
+    return [name for at in around for name in (*at.parameters(), at.name) if name and _is_named(name)]

@@ -12,9 +12,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import lru_cache
-from typing import TypeAlias, final
+from typing import final
 
-from noisymean.probe.reading.nodes import Scope, Value, is_module, last_name
+from noisymean.probe.reading.nodes import Scope, Trail, Value, last_name, parts
 from noisymean.probe.reading.syntax import Syntax
 
 # Called like gradients and noise, and numbers or switches all the same.
@@ -44,7 +44,6 @@ _KEEPS = re.compile(
 _DEPTH = 40
 # How many names one question may lead to; in a large package everything is connected with everything.
 _MOST_NAMES = 200
-_Key: TypeAlias = tuple[str, int | None]
 
 
 class Contents(IntEnum):
@@ -68,60 +67,36 @@ class Flow:
         """What is in an expression; `before` leaves out what is assigned to its own names from that line on."""
         key = (value.expression, id(value.scope), before)
         if key not in self._known:
-            self._known[key] = self._of(value, _DEPTH, set(), before)
+            self._known[key] = self._of(value, Trail(_DEPTH, before=before))
         return self._known[key]
 
-    def _of(self, value: Value, depth: int, seen: set[_Key], before: int | None = None) -> Contents:
+    def _of(self, value: Value, trail: Trail) -> Contents:
         node, scope = value.expression, value.scope
-        if depth == 0 or len(seen) > _MOST_NAMES:
+        if trail.depth == 0 or len(trail.seen) > _MOST_NAMES:
             return Contents.UNSEEN
-
-        def inner(*nodes: ast.expr | None) -> Contents:
-            return _most(self._of(Value(one, scope), depth - 1, seen, before) for one in nodes if one is not None)
-
         match node:
             case ast.Name(id=name):
                 own = by_name(name)
-                return own if own is Contents.NOISE else max(own, self._named(name, scope, depth, seen, before))
+                return own if own is Contents.NOISE else max(own, self._named(name, scope, trail))
             case ast.Attribute(attr=attribute) if _SIZES.fullmatch(attribute):
                 return Contents.OTHER
             case ast.Attribute(attr=attribute, value=owner):
                 own = by_name(attribute)
-                own = own if own is Contents.NOISE else max(own, self._attribute(node, scope, depth, seen, before))
+                own = own if own is Contents.NOISE else max(own, self._attribute(node, scope, trail))
                 # grad_sample of a parameter is no noise, whatever was added to the parameter
-                return own if own >= Contents.GRADIENT else max(own, inner(owner))
-            case ast.Subscript(value=owner) | ast.Starred(value=owner):
-                return inner(owner)
-            case ast.BinOp(left=left, right=right):
-                return inner(left, right)
-            case ast.UnaryOp(operand=operand):
-                return inner(operand)
-            case ast.IfExp(body=body, orelse=other):
-                return inner(body, other)
-            case ast.BoolOp(values=values):
-                return inner(*values)
-            case ast.List(elts=parts) | ast.Tuple(elts=parts) | ast.Set(elts=parts):
-                return inner(*parts)
-            case ast.Dict(values=values):
-                return inner(*values)
-            case ast.ListComp(elt=part) | ast.GeneratorExp(elt=part) | ast.SetComp(elt=part) | ast.DictComp(value=part):
-                return inner(part)
-            case ast.Lambda(body=body):
-                return self._of(Value(body, scope), depth - 1, seen, before)
-            case ast.NamedExpr(value=inside) | ast.Await(value=inside):
-                return inner(inside)
+                return own if own >= Contents.GRADIENT else max(own, self._in([owner], scope, trail))
             case ast.Call():
-                return self._call(node, scope, depth, seen, before)
+                return self._call(node, scope, trail)
             case _:
-                return Contents.OTHER
+                return self._in(parts(node), scope, trail)
 
-    def _call(self, node: ast.Call, scope: Scope, depth: int, seen: set[_Key], before: int | None) -> Contents:
+    def _in(self, nodes: Iterable[ast.expr], scope: Scope, trail: Trail) -> Contents:
+        """What is in any of several expressions."""
+        return _most(self._of(Value(one, scope), trail.on()) for one in nodes)
+
+    def _call(self, node: ast.Call, scope: Scope, trail: Trail) -> Contents:
         name = last_name(node.func)
         owner = node.func.value if isinstance(node.func, ast.Attribute) else None
-
-        def inner(*nodes: ast.expr) -> Contents:
-            return _most(self._of(Value(one, scope), depth - 1, seen, before) for one in nodes)
-
         if _SIZES.fullmatch(name):
             return Contents.OTHER
         if _GENERATORS.fullmatch(name):
@@ -130,75 +105,58 @@ class Flow:
         # a method that several classes have is not followed: it might be any of them
         own = owner is None or last_name(owner) in ("self", "cls") or self.syntax.defined[name] == 1
         if own and name in self.syntax.defined and name in self.syntax.returned:
-            key = (f"{name}()", None)
-            if key in seen:
+            if not trail.first(f"{name}()", None):
                 return named
-            seen.add(key)
-            return max(named, _most(self._of(one, depth - 1, seen) for one in self.syntax.returned[name]))
+            return max(named, _most(self._of(one, trail.on(anywhere=True)) for one in self.syntax.returned[name]))
         arguments = [*node.args, *(one.value for one in node.keywords)]
-        if (
-            owner is not None
-            and not is_module(owner)
-            and not (isinstance(owner, ast.Name) and owner.id in self.syntax.imported)
-        ):
+        if owner is not None and not self.syntax.is_module(owner):
             # a method of an array keeps what is in it
-            kept = inner(owner)
-            return max(kept, named, min(inner(*arguments), kept) if kept >= Contents.GRADIENT else Contents.OTHER)
+            kept = self._in([owner], scope, trail)
+            if kept < Contents.GRADIENT:
+                return max(kept, named)
+            return max(kept, named, min(self._in(arguments, scope, trail), kept))
+        inside = self._in(arguments, scope, trail)
         if _KEEPS.fullmatch(name):
-            return max(named, inner(*arguments))
-        return max(named, Contents.UNSEEN if inner(*arguments) >= Contents.GRADIENT else Contents.OTHER)
+            return max(named, inside)
+        return max(named, Contents.UNSEEN if inside >= Contents.GRADIENT else Contents.OTHER)
 
-    def _named(self, name: str, scope: Scope, depth: int, seen: set[_Key], before: int | None) -> Contents:
-        at: Scope | None = None if name in ("self", "cls") else scope
-        while at is not None:
-            if name in at.assigned or name in at.looped or name in at.parameters():
-                break
-            at = at.parent
-        if at is None:
+    def _named(self, name: str, scope: Scope, trail: Trail) -> Contents:
+        at = None if name in ("self", "cls") else scope.visible(name)
+        if at is None or not trail.first(name, id(at)):
             return Contents.OTHER
-        if (name, id(at)) in seen:
-            return Contents.OTHER
-        seen.add((name, id(at)))
-        values = [one for one in at.assigned.get(name, []) if before is None or one.line < before]
-        found = _most(self._of(one, depth - 1, seen, before) for one in (*values, *at.looped.get(name, [])))
+        values = trail.reached(at.assigned.get(name, []))
+        found = _most(self._of(one, trail.on()) for one in (*values, *at.looped.get(name, [])))
         if name in at.parameters() and found is not Contents.NOISE:
-            found = max(found, self._passed(name, at, depth, seen))
+            found = max(found, self._passed(name, at, trail))
         return found
 
-    def _attribute(
-        self, node: ast.Attribute, scope: Scope, depth: int, seen: set[_Key], before: int | None
-    ) -> Contents:
+    def _attribute(self, node: ast.Attribute, scope: Scope, trail: Trail) -> Contents:
         name = node.attr
         if last_name(node.value) not in ("self", "cls") and by_name(name) is Contents.OTHER and name != "data":
             # an attribute of anything: too many have the same name
             return Contents.OTHER
-        if (name, None) in seen:
+        if not trail.first(name, None):
             return Contents.OTHER
-        seen.add((name, None))
-        values = [one for one in self.syntax.attributes(node, scope) if before is None or one.line < before]
-        found = _most(self._of(one, depth - 1, seen, before) for one in values)
+        values = trail.reached(self.syntax.attributes(node, scope))
+        found = _most(self._of(one, trail.on()) for one in values)
         if name in self.syntax.properties and found is not Contents.NOISE:
-            found = max(found, _most(self._of(one, depth - 1, seen) for one in self.syntax.returned.get(name, ())))
+            found = max(
+                found, _most(self._of(one, trail.on(anywhere=True)) for one in self.syntax.returned.get(name, ()))
+            )
         return found
 
-    def _passed(self, name: str, scope: Scope, depth: int, seen: set[_Key]) -> Contents:
+    def _passed(self, name: str, scope: Scope, trail: Trail) -> Contents:
         """What is handed over for a parameter, by position, by keyword or by a function that maps this one."""
-        parameters = scope.parameters()
-        position = parameters.index(name) - (parameters[0] in ("self", "cls"))
-        called = scope.owner if scope.name == "__init__" else scope.name
-        values: list[Value] = []
-        if self.syntax.defined[called] > 1:
-            called = ""
-        for call, at in self.syntax.calls.get(called, []) if called else []:
-            if 0 <= position < len(call.args):
-                values.append(Value(call.args[position], at))
-            values += [Value(one.value, at) for one in call.keywords if one.arg == name]
+        # of several functions of one name it is not known which is called
+        called = "" if self.syntax.defined[scope.called] > 1 else scope.called
+        values = self.syntax.passed(name, scope) if called else []
         own: str | ast.Lambda | None = scope.function if isinstance(scope.function, ast.Lambda) else called or None
         for call, at in self.syntax.mapped.get(own, []) if own is not None else []:
             others = [one for one in call.args if one is not own and last_name(one) != own]
             values += [Value(one, at) for one in others]
         return max(
-            Contents.OTHER if values else Contents.UNSEEN, _most(self._of(one, depth - 1, seen) for one in values)
+            Contents.OTHER if values else Contents.UNSEEN,
+            _most(self._of(one, trail.on(anywhere=True)) for one in values),
         )
 
 

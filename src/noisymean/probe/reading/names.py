@@ -44,4 +44,6 @@ FIXED = re.compile(
     r"|^momentum$|^beta\d?$|^sigma$|noise_mult|^temperature$|decay$",
     re.IGNORECASE,
 )
+# Classes that hold settings.
+HOLDERS = re.compile(r"config|setting|option|param|arg|optimi[sz]er|engine", re.IGNORECASE)
 ONCE = re.compile(r"__init__|__post_init__|__new__")

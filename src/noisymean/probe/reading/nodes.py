@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TypeAlias, final
 
@@ -37,12 +38,32 @@ class Scope:
         """Of the function; none for a lambda or a module."""
         return "" if self.function is None or isinstance(self.function, ast.Lambda) else self.function.name
 
+    @property
+    def called(self) -> str:
+        """The name under which its calls are collected: a class is called to run its `__init__`."""
+        return self.owner if self.name == "__init__" else self.name
+
+    def position(self, parameter: str) -> int:
+        """Where a call has the argument for a parameter: `self` is not passed by the caller."""
+        parameters = self.parameters()
+        return parameters.index(parameter) - (parameters[0] in ("self", "cls"))
+
+    def outwards(self) -> Iterator[Scope]:
+        """This scope, the one around it, and so on to the module."""
+        yield self
+        if self.parent is not None:
+            yield from self.parent.outwards()
+
+    def visible(self, name: str, *, looped: bool = True) -> Scope | None:
+        """The innermost scope, from this one outwards, that gives the name a value."""
+        for at in self.outwards():
+            if name in at.assigned or name in at.parameters() or (looped and name in at.looped):
+                return at
+        return None
+
     def within(self, other: Scope) -> Scope | None:
         """The function right inside `other` that this is, or is in."""
-        at: Scope | None = self
-        while at is not None and at.parent is not other:
-            at = at.parent
-        return at
+        return next((at for at in self.outwards() if at.parent is other), None)
 
 
 @final
@@ -56,31 +77,61 @@ class Value:
     line: int = 0
 
 
+# A name and what it is a name of: a scope by its id, or a kind of place that has none.
+Key: TypeAlias = tuple[str, int | None]
+
+
+@final
+@dataclass(frozen=True)
+class Trail:
+    """How a value has been followed so far: how many steps are left, which names were met, and the line to stop at if any."""
+
+    depth: int
+    seen: set[Key] = field(default_factory=set)
+    before: int | None = None
+
+    def first(self, name: str, of: int | None) -> bool:
+        """Whether a name is met for the first time; from now on it is not."""
+        new = (name, of) not in self.seen
+        self.seen.add((name, of))
+        return new
+
+    def on(self, *, anywhere: bool = False) -> Trail:
+        """One step on; with `anywhere` into another function, where lines mean nothing."""
+        return Trail(self.depth - 1, self.seen, None if anywhere else self.before)
+
+    def reached(self, values: list[Value]) -> list[Value]:
+        """Those that are assigned before the line to stop at."""
+        return [one for one in values if self.before is None or one.line < self.before]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Place:
+    """Where a node stands: in which function, under which conditions, in which statement, and whether each round comes by."""
+
+    scope: Scope
+    guards: tuple[str, ...]
+    statement: ast.AST
+    in_rounds: bool
+
+
 @final
 @dataclass(frozen=True, eq=False)
-class Division:
+class Division(Place):
     """Something divided by something; by None, its own number of rows: a mean."""
 
     divided: ast.expr
     by: ast.expr | None
-    scope: Scope
-    guards: tuple[str, ...]
-    statement: ast.AST
     node: ast.AST
-    in_rounds: bool
 
 
 @final
 @dataclass(frozen=True, eq=False)
-class Product:
+class Product(Place):
     """Something times something."""
 
     left: ast.expr
     right: ast.expr
-    scope: Scope
-    guards: tuple[str, ...]
-    statement: ast.AST
-    in_rounds: bool
 
 
 def is_module(node: ast.expr) -> bool:
@@ -92,13 +143,7 @@ def is_module(node: ast.expr) -> bool:
 
 def names_in(node: ast.AST) -> list[str]:
     """Identifiers in an expression."""
-    found = []
-    for one in ast.walk(node):
-        if isinstance(one, ast.Name):
-            found.append(one.id)
-        elif isinstance(one, ast.Attribute):
-            found.append(one.attr)
-    return found
+    return [last_name(one) for one in ast.walk(node) if isinstance(one, ast.Name | ast.Attribute)]
 
 
 def last_name(node: ast.expr) -> str:
@@ -108,6 +153,25 @@ def last_name(node: ast.expr) -> str:
             return name
         case _:
             return ""
+
+
+def parts(node: ast.expr) -> list[ast.expr]:
+    """The expressions whose values this one combines, keeps or chooses from; none for names, attributes and calls."""
+    match node:
+        case ast.BinOp(left=left, right=right) | ast.IfExp(body=left, orelse=right):
+            return [left, right]
+        case ast.UnaryOp(operand=one) | ast.Lambda(body=one):
+            return [one]
+        case ast.Subscript(value=one) | ast.Starred(value=one) | ast.NamedExpr(value=one) | ast.Await(value=one):
+            return [one]
+        case ast.ListComp(elt=one) | ast.GeneratorExp(elt=one) | ast.SetComp(elt=one) | ast.DictComp(value=one):
+            return [one]
+        case ast.BoolOp(values=several) | ast.Dict(values=several):
+            return several
+        case ast.List(elts=several) | ast.Tuple(elts=several) | ast.Set(elts=several):
+            return several
+        case _:
+            return []
 
 
 def factors(node: ast.expr) -> list[ast.expr]:

@@ -10,18 +10,18 @@ import ast
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias, final
+from typing import final
 
 from noisymean.probe.reading import names
-from noisymean.probe.reading.nodes import Scope, Value, factors, is_module, last_name, names_in
+from noisymean.probe.reading.nodes import Scope, Trail, Value, factors, last_name, names_in, parts
 from noisymean.probe.reading.source import CONSTANTS, OF_THE_DATA, Origin
 from noisymean.probe.reading.syntax import NOT_SIZES, Syntax
 
 # How many names are followed, one into the next.
 DEPTH = 60
 _MOST_NAMES = 500
-# a variable and its scope, or an attribute
-_Key: TypeAlias = tuple[str, int | None]
+# Of a function that cuts values off.
+_LIMITS = ("min", "max", "a_min", "a_max", "fill_value")
 
 
 @final
@@ -33,77 +33,72 @@ class Origins:
     start: Scope
     in_rounds: bool = False
 
-    def of(self, value: Value, depth: int, seen: set[_Key]) -> set[Origin]:
+    def of(self, value: Value, trail: Trail) -> set[Origin]:
         """Where an expression's value comes from."""
         node, scope = value.expression, value.scope
-        if depth == 0 or len(seen) > _MOST_NAMES:
+        if trail.depth == 0 or len(trail.seen) > _MOST_NAMES:
             return {Origin.UNKNOWN}
 
-        def inner(*nodes: ast.expr) -> set[Origin]:
-            found: set[Origin] = set()
-            for one in nodes:
-                found |= self.of(Value(one, scope), depth - 1, seen)
-            return found
-
-        if _is_product_of_rate_and_count(node) and isinstance(node, ast.BinOp):
-            # an N that is written down is a number, but whether it is to follow the data cannot be read
-            sides = [self.of(Value(one, scope), depth - 1, set()) for one in (node.left, node.right)]
-            return {Origin.UNKNOWN} if all(side == {Origin.NUMBER} for side in sides) else {Origin.EXPECTED}
         match node:
             case ast.Constant(value=bool() | int() | float()):
                 return {Origin.NUMBER}
-            case ast.UnaryOp(operand=operand):
-                return inner(operand)
             case ast.Call():
-                return self._call(node, value, depth, seen)
-            case ast.BinOp(op=ast.FloorDiv(), left=left, right=right):
-                return _whole(_quotient(left, inner(left), inner(right)))
-            case ast.BinOp(op=ast.Div(), left=left, right=right):
-                return _quotient(left, inner(left), inner(right))
-            case ast.BinOp(op=ast.Mult()):
-                parts = [one for one in factors(node) if not self._is_no_size(one, scope)]
-                return _together(inner(*parts)) if parts else {Origin.CALLER}
-            case ast.BinOp(left=left, right=right):
-                return _together(inner(left, right), product=False)
-            case ast.BoolOp(values=values):
-                return inner(*values)
-            case ast.IfExp(body=body, orelse=other):
-                return inner(body, other)
-            case ast.Subscript(value=owner, slice=ast.Constant(value=0)) if "shape" in names_in(owner):
-                return {Origin.UNKNOWN} if _is_part(owner) else {Origin.BATCH}
-            case ast.Subscript(value=owner):
-                # one of several, or the same with another axis
-                found = inner(owner)
-                spread = not isinstance(node.slice, ast.Constant | ast.Name) or found <= {Origin.NORM}
-                return found if spread and "shape" not in names_in(owner) else {Origin.UNKNOWN}
+                return self._call(node, value, trail)
+            case ast.BinOp():
+                return self._arithmetic(node, scope, trail)
+            case ast.UnaryOp() | ast.BoolOp() | ast.IfExp():
+                return self._in(parts(node), scope, trail)
+            case ast.Subscript():
+                return self._element(node, scope, trail)
             case ast.Attribute(attr="shape") if value.index == 0:
                 return {Origin.UNKNOWN} if _is_part(node) else {Origin.BATCH}
             case ast.Name(id=name):
-                return self._named(name, scope, depth, seen)
+                return self._named(name, scope, trail)
             case ast.Attribute():
-                return self._attribute(node, depth, seen)
+                return self._attribute(node, trail)
             case _:
                 return {Origin.UNKNOWN}
 
-    def _call(self, node: ast.Call, value: Value, depth: int, seen: set[_Key]) -> set[Origin]:
+    def _in(self, nodes: Iterable[ast.expr], scope: Scope, trail: Trail) -> set[Origin]:
+        """Where the values of several expressions of one scope come from."""
+        return self._of_all([Value(one, scope) for one in nodes], trail)
+
+    def _arithmetic(self, node: ast.BinOp, scope: Scope, trail: Trail) -> set[Origin]:
+        """A sum, difference, product or quotient; how the work is split up (steps, devices) is no factor of a size."""
+        match node.op:
+            case ast.Div() | ast.FloorDiv() as division:
+                above, below = (self._in([one], scope, trail) for one in parts(node))
+                found = _quotient(node.left, above, below)
+                return _whole(found) if isinstance(division, ast.FloorDiv) else found
+            case ast.Mult() if _is_rate_times_count(node):
+                # an N that is written down is a number, but whether it is to follow the data cannot be read
+                sides = [self.of(Value(one, scope), Trail(trail.depth - 1)) for one in parts(node)]
+                return {Origin.UNKNOWN} if all(side == {Origin.NUMBER} for side in sides) else {Origin.EXPECTED}
+            case ast.Mult():
+                sizes = [one for one in factors(node) if not self._is_no_size(one, scope)]
+                return _together(self._in(sizes, scope, trail)) if sizes else {Origin.CALLER}
+            case _:
+                return _together(self._in(parts(node), scope, trail), product=False)
+
+    def _element(self, node: ast.Subscript, scope: Scope, trail: Trail) -> set[Origin]:
+        """x.shape[0] is the number of rows; x[:, None] is x with another axis; x[i] is one of several, and not followed."""
+        owner, chosen = node.value, node.slice
+        shaped = "shape" in names_in(owner)
+        if shaped and isinstance(chosen, ast.Constant) and chosen.value == 0:
+            return {Origin.UNKNOWN} if _is_part(owner) else {Origin.BATCH}
+        found = self._in([owner], scope, trail)
+        spread = not isinstance(chosen, ast.Constant | ast.Name) or found <= {Origin.NORM}
+        return found if spread and not shaped else {Origin.UNKNOWN}
+
+    def _call(self, node: ast.Call, value: Value, trail: Trail) -> set[Origin]:
         """What a call gives: a length, a count, a norm, its argument in another shape, or what a function here returns."""
         name, scope = last_name(node.func), value.scope
         if names.MACHINES.fullmatch(name):
             return {Origin.CALLER}
         owner = node.func.value if isinstance(node.func, ast.Attribute) else None
-        arguments = [
-            *node.args,
-            *(one.value for one in node.keywords if one.arg in ("min", "max", "a_min", "a_max", "fill_value")),
-        ]
-
-        def inner(*nodes: ast.expr) -> set[Origin]:
-            found: set[Origin] = set()
-            for one in nodes:
-                found |= self.of(Value(one, scope), depth - 1, seen)
-            return found
 
         if name in self.syntax.defined and name in self.syntax.returned:
-            return self._returned(name, value.index, depth, seen)
+            return self._returned(name, value.index, trail)
         if name == "len" and node.args:
             return _length(node.args[0])
         if name == "size" and owner is not None and _is_zero(node.args):
@@ -111,36 +106,41 @@ class Origins:
         if names.NORM_CALLS.fullmatch(name):
             return {Origin.NORM}
         if names.COUNTS.fullmatch(name):
-            return self._sum(node, owner, value, depth, seen)
+            return self._sum(node, owner, value, trail)
         if name in ("ones_like", "ones", "pi"):
             return {Origin.NUMBER}
         if name == "next" and node.args and isinstance(node.args[0], ast.GeneratorExp):
-            return inner(node.args[0].elt)
+            return self._in(parts(node.args[0]), scope, trail)
         if names.WHOLE.fullmatch(name):
-            found = inner(*node.args[:1]) if node.args else inner(owner) if owner is not None else set()
-            return _whole(found or {Origin.UNKNOWN})
+            cut = node.args[:1] or ([] if owner is None else [owner])
+            return _whole(self._in(cut, scope, trail) or {Origin.UNKNOWN})
         if names.CASTS.fullmatch(name):
-            values = [one for one in arguments if _is_value(one)]
-            if owner is not None and not self._is_module(owner):
+            limits = [one.value for one in node.keywords if one.arg in _LIMITS]
+            values = [one for one in (*node.args, *limits) if _is_value(one)]
+            if owner is not None and not self.syntax.is_module(owner):
                 values.append(owner)
-            return _together(inner(*values), product=False) or {Origin.UNKNOWN}
+            return _together(self._in(values, scope, trail), product=False) or {Origin.UNKNOWN}
         return {Origin.UNKNOWN}
 
-    def _sum(self, node: ast.Call, owner: ast.expr | None, value: Value, depth: int, seen: set[_Key]) -> set[Origin]:
-        """The sum of a mask is a batch; that of squares is on its way to a norm; of anything else it is not known what."""
-        summed = owner if owner is not None and not self._is_module(owner) else node.args[0] if node.args else None
+    def _sum(self, node: ast.Call, owner: ast.expr | None, value: Value, trail: Trail) -> set[Origin]:
+        """What `x.sum()` or `sum(x)` says of a size.
+
+        Where x is a mask, with a 0 or a 1 for each record, the sum counts the records of a batch. A sum of squares becomes a norm
+        once its root is taken. Any other sum says nothing.
+        """
+        summed = (
+            owner if owner is not None and not self.syntax.is_module(owner) else node.args[0] if node.args else None
+        )
         if summed is None:
             return {Origin.UNKNOWN}
         called = names_in(summed)
         powers = any(isinstance(one, ast.Pow) for one in ast.walk(summed)) or {"square", "norm", "pow"} & set(called)
         if powers and not any(names.MASK.search(name) for name in called):
             return {Origin.NORM}
-        if self._is_mask(Value(summed, value.scope), depth, set()):
-            return {Origin.BATCH}
-        return {Origin.UNKNOWN}
+        return {Origin.BATCH if self._is_mask(Value(summed, value.scope), Trail(trail.depth)) else Origin.UNKNOWN}
 
-    def _is_mask(self, value: Value, depth: int, seen: set[_Key]) -> bool:
-        """Zeros and ones, one to a record."""
+    def _is_mask(self, value: Value, trail: Trail) -> bool:
+        """Whether an expression has a 0 or a 1 for each record: a comparison, coin flips, or something named like a mask."""
         node = value.expression
         match node:
             case ast.Compare():
@@ -150,125 +150,105 @@ class Origins:
             case ast.Call(func=function) if last_name(function) in ("bernoulli", "binomial", "rand_bool"):
                 return True
             case ast.Name(id=name):
-                if (name, id(value.scope)) in seen or depth == 0:
+                if trail.depth == 0 or not trail.first(name, id(value.scope)):
                     return False
-                seen.add((name, id(value.scope)))
                 assigned = value.scope.assigned.get(name, [])
-                return bool(names.MASK.search(name)) or any(self._is_mask(one, depth - 1, seen) for one in assigned)
+                return bool(names.MASK.search(name)) or any(self._is_mask(one, trail.on()) for one in assigned)
             case ast.Attribute(attr=name):
                 return bool(names.MASK.search(name))
             case _:
                 return False
 
-    def _is_module(self, node: ast.expr) -> bool:
-        return is_module(node) or (isinstance(node, ast.Name) and node.id in self.syntax.imported)
-
     def _is_no_size(self, node: ast.expr, scope: Scope) -> bool:
-        """A factor that its name tells to be none, unless its value is in view."""
+        """Whether a factor is, by its name, no number of records; where its value can be followed that counts, not the name."""
         name = last_name(node)
         return bool(NOT_SIZES.search(name)) and not names.NORM.search(name) and name not in scope.assigned
 
-    def _named(self, name: str, scope: Scope, depth: int, seen: set[_Key]) -> set[Origin]:
+    def _named(self, name: str, scope: Scope, trail: Trail) -> set[Origin]:
         """A variable: what is assigned to it where it is visible, or what is passed for it as a parameter."""
         if names.MACHINES.fullmatch(name):
             return {Origin.CALLER}
-        at: Scope | None = scope
-        while at is not None:
-            if name in at.assigned or name in at.looped or name in at.parameters():
-                break
-            at = at.parent
+        at = scope.visible(name)
         if at is None:
-            return {Origin.NORM} if names.NORM.search(name) and not names.BOUND.search(name) else {Origin.UNKNOWN}
-        key = (name, id(at))
-        if key in seen:
+            return _by_name(name)
+        if not trail.first(name, id(at)):
             return set()
-        seen.add(key)
-        found = self._of_all(at.assigned.get(name, []), depth, seen)
+        found = self._of_all(at.assigned.get(name, []), trail)
         if at.function is None:
             # a name of a module may be set from outside it, or come from another one
-            found |= self._of_all(self.syntax.attributes(ast.Attribute(ast.Name("module"), name)), depth, seen)
+            found |= self._of_all(self.syntax.attributes(ast.Attribute(ast.Name("module"), name)), trail)
             found |= {Origin.UNKNOWN} if name in self.syntax.imported else set()
         if name in at.looped:
             found |= {Origin.NORM if names.NORM.search(name) else Origin.UNKNOWN}
         if name in at.parameters():
-            found |= self._passed(name, at, depth, seen)
+            found |= self._passed(name, at, trail)
         return found
 
-    def _attribute(self, node: ast.Attribute, depth: int, seen: set[_Key]) -> set[Origin]:
+    def _attribute(self, node: ast.Attribute, trail: Trail) -> set[Origin]:
         """An attribute: what is assigned to one of that name anywhere, else what is passed under that keyword."""
         name, assigned = node.attr, self.syntax.attributes(node)
-        key = (name, None)
         if names.MACHINES.fullmatch(name):
             return {Origin.CALLER}
-        if key in seen:
+        if not trail.first(name, None):
             return set()
-        seen.add(key)
-        found = self._of_all(assigned, depth, seen)
+        found = self._of_all(assigned, trail)
         if name in self.syntax.fields:
-            found |= self._field(name, depth, seen)
+            found |= self._field(name, trail)
         if name in self.syntax.properties:
-            found |= self._returned(name, None, depth, seen)
+            found |= self._returned(name, None, trail)
         if assigned or name in self.syntax.fields or name in self.syntax.properties:
             return found
         if names.SETTINGS.search(last_name(node.value)):
             # a setting that is computed somewhere is not only the user's
-            computed = self._by_keyword(name, None, depth, seen) - CONSTANTS
+            computed = self._by_keyword(name, None, trail) - CONSTANTS
             unclear = computed or names.EITHER.fullmatch(name) or names.DATASET.search(name)
             return {Origin.UNKNOWN} if unclear else {Origin.CALLER}
-        if name == "shape":
-            return {Origin.UNKNOWN}
-        return {Origin.NORM} if names.NORM.search(name) and not names.BOUND.search(name) else {Origin.UNKNOWN}
+        return _by_name(name)
 
-    def _field(self, name: str, depth: int, seen: set[_Key]) -> set[Origin]:
+    def _field(self, name: str, trail: Trail) -> set[Origin]:
         """A field of a data class: what it is made with; if nobody here makes one, the caller does, once if it holds settings."""
         values: list[Value] = []
         hidden = False
         for owner, position in self.syntax.fields[name]:
-            hidden = hidden or owner in self.syntax.handed_on
-            for call, at in self.syntax.calls.get(owner, []):
-                if any(isinstance(one, ast.Starred) for one in call.args) or any(
-                    one.arg is None for one in call.keywords
-                ):
-                    hidden = True
-                elif position < len(call.args):
-                    values.append(Value(call.args[position], at))
-        found = self._of_all(values, depth, seen) | self._by_keyword(name, None, depth, seen)
+            given, starred = self._by_position(owner, position)
+            values += given
+            hidden = hidden or starred or owner in self.syntax.handed_on
+        found = self._of_all(values, trail) | self._by_keyword(name, None, trail)
         if found and not hidden:
             return found
-        holders = [owner for owner, _ in self.syntax.fields[name]]
-        fixed = all(
-            re.search(r"config|setting|option|param|arg|optimi[sz]er|engine", owner, re.IGNORECASE) for owner in holders
-        )
+        fixed = all(names.HOLDERS.search(owner) for owner, _ in self.syntax.fields[name])
         return found | {Origin.CALLER if fixed and not names.EITHER.fullmatch(name) and not hidden else Origin.PASSED}
 
-    def _of_all(self, values: Sequence[Value], depth: int, seen: set[_Key]) -> set[Origin]:
-        found: set[Origin] = set()
-        for one in values:
-            found |= self.of(one, depth - 1, seen)
-        return found
+    def _of_all(self, values: Sequence[Value], trail: Trail) -> set[Origin]:
+        return set().union(*(self.of(one, trail.on()) for one in values))
 
-    def _passed(self, name: str, scope: Scope, depth: int, seen: set[_Key]) -> set[Origin]:
+    def _passed(self, name: str, scope: Scope, trail: Trail) -> set[Origin]:
         """What the package passes for a parameter; if it never does, the number is the caller's."""
-        called = scope.owner if scope.name == "__init__" else scope.name
-        position = scope.parameters().index(name) - (scope.parameters()[0] in ("self", "cls"))
-        values, hidden = [], called in self.syntax.handed_on or isinstance(scope.function, ast.Lambda)
-        for call, at in self.syntax.calls.get(called, []):
-            if any(isinstance(one, ast.Starred) for one in call.args) or any(one.arg is None for one in call.keywords):
-                hidden = True
-            elif 0 <= position < len(call.args):
-                values.append(Value(call.args[position], at))
-        again = (name, -1) in seen
-        found = self._of_all(values, depth, seen) | self._by_keyword(name, called, depth, seen)
+        called = scope.called
+        values, starred = self._by_position(called, scope.position(name))
+        hidden = starred or called in self.syntax.handed_on or isinstance(scope.function, ast.Lambda)
+        again = (name, -1) in trail.seen
+        found = self._of_all(values, trail) | self._by_keyword(name, called, trail)
         if hidden and not again and not found & OF_THE_DATA:
             return found | self._from_outside(name, scope, hidden=True)
         # what was followed from elsewhere already is not the caller's for that
         return found or (set() if again else self._from_outside(name, scope, hidden=False))
 
+    def _by_position(self, called: str, position: int) -> tuple[list[Value], bool]:
+        """What calls of `called` have at one position, and whether one has `*args` or `**kwargs`, which may hide it."""
+        values, starred = [], False
+        for call, at in self.syntax.calls.get(called, []):
+            if any(isinstance(one, ast.Starred) for one in call.args) or any(one.arg is None for one in call.keywords):
+                starred = True
+            elif 0 <= position < len(call.args):
+                values.append(Value(call.args[position], at))
+        return values, starred
+
     def _from_outside(self, name: str, scope: Scope, *, hidden: bool) -> set[Origin]:
         """A parameter that nobody here computes: fixed once by the caller, or another number at every call for all we know."""
         if names.DATASET.search(name):
             return {Origin.DATASET}
-        if names.NORM.search(name) and not names.BOUND.search(name):
+        if _by_name(name) == {Origin.NORM}:
             return {Origin.NORM}
         if names.EITHER.fullmatch(name):
             return {Origin.PASSED}
@@ -279,19 +259,15 @@ class Origins:
             or (self.start is scope and self.in_rounds)
         )
         # a function that is handed on may be called with anything, more than once
-        return {
-            Origin.CALLER
-            if (once and not hidden) or names.FIXED.search(name) or names.BOUND.search(name)
-            else Origin.PASSED
-        }
+        fixed = (once and not hidden) or names.FIXED.search(name) or names.BOUND.search(name)
+        return {Origin.CALLER if fixed else Origin.PASSED}
 
-    def _by_keyword(self, name: str, called: str | None, depth: int, seen: set[_Key]) -> set[Origin]:
+    def _by_keyword(self, name: str, called: str | None, trail: Trail) -> set[Origin]:
         """What is passed under that keyword; every keyword is followed once. What other packages are told does not count."""
-        if (name, -1) in seen:
+        if not trail.first(name, -1):
             return set()
-        seen.add((name, -1))
         values = [value for call, value in self.syntax.keywords.get(name, []) if self._may_reach(call, called)]
-        return self._of_all(values, depth, seen)
+        return self._of_all(values, trail)
 
     def _may_reach(self, call: ast.Call, called: str | None) -> bool:
         """Whether a call may be one of `called`: by its name, or since its own name is a variable's."""
@@ -301,12 +277,10 @@ class Origins:
             return True
         return name not in self.syntax.imported and root[0] not in self.syntax.imported
 
-    def _returned(self, name: str, index: int | None, depth: int, seen: set[_Key]) -> set[Origin]:
+    def _returned(self, name: str, index: int | None, trail: Trail) -> set[Origin]:
         """What functions of that name return, or one element of it."""
-        key = (f"{name}()", index)
-        if key in seen:
+        if not trail.first(f"{name}()", index):
             return set()
-        seen.add(key)
         found: set[Origin] = set()
         for one in self.syntax.returned.get(name, ()):
             expression = one.expression
@@ -315,12 +289,17 @@ class Origins:
                     found.add(Origin.UNKNOWN)
                     continue
                 expression = expression.elts[index]
-            found |= self.of(Value(expression, one.scope), depth - 1, seen)
+            found |= self.of(Value(expression, one.scope), trail.on())
         return found
 
 
+def _by_name(name: str) -> set[Origin]:
+    """Of a name whose value is nowhere in view: a norm where it is called one, and is no bound on norms."""
+    return {Origin.NORM} if names.NORM.search(name) and not names.BOUND.search(name) else {Origin.UNKNOWN}
+
+
 def _length(node: ast.expr) -> set[Origin]:
-    """Of what is in the parentheses of len: parts of a model are always as many."""
+    """What len(x) is: a model always has as many parts, a dataset has N records, anything else is taken for a batch."""
     name = last_name(node)
     if not name and isinstance(node, ast.Call):
         name = last_name(node.func)
@@ -342,7 +321,10 @@ def _is_part(node: ast.expr) -> bool:
 
 
 def _together(found: set[Origin], product: bool = True) -> set[Origin]:
-    """Of a sum or a product: what the data may change outlives a number beside it, whoever gives that."""
+    """Of the origins of several terms or factors, those of the result.
+
+    Where the data may change one of them, it may change the result, and it does not matter where the constants come from.
+    """
     if Origin.DATASET in found and product:
         found = found - {Origin.DATASET} | {Origin.EXPECTED}
     if found & OF_THE_DATA or Origin.NORM in found:
@@ -359,7 +341,7 @@ def _quotient(left: ast.expr, above: set[Origin], below: set[Origin]) -> set[Ori
 
 def _whole(found: Iterable[Origin]) -> set[Origin]:
     """A whole number made of these."""
-    return {Origin.FLOOR if one in (Origin.EXPECTED,) else one for one in found}
+    return {Origin.FLOOR if one is Origin.EXPECTED else one for one in found}
 
 
 def _is_value(node: ast.expr) -> bool:
@@ -371,13 +353,9 @@ def _is_value(node: ast.expr) -> bool:
     )
 
 
-def _is_product_of_rate_and_count(node: ast.expr) -> bool:
-    match node:
-        case ast.BinOp(op=ast.Mult(), left=left, right=right):
-            sides = [names_in(left), names_in(right)]
-            return any(
-                any(names.RATE.search(name) for name in one) and any(names.COUNT.search(name) for name in other)
-                for one, other in (sides, sides[::-1])
-            )
-        case _:
-            return False
+def _is_rate_times_count(node: ast.BinOp) -> bool:
+    """By the names of its factors: q N, sample_rate * len(dataset)."""
+    sides = [names_in(one) for one in parts(node)]
+    return any(
+        any(map(names.RATE.search, one)) and any(map(names.COUNT.search, other)) for one, other in (sides, sides[::-1])
+    )

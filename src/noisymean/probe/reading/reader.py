@@ -70,8 +70,6 @@ def _poisson(syntax: Syntax) -> Poisson:
                             switch, default = name, value
                 case ast.If(test=ast.Compare(ops=[ast.Gt()], left=left, comparators=[right]), body=[ast.Raise(), *_]):
                     refuses = refuses or (last_name(left) == last_name(right) == "batch_size")
-                case _:
-                    pass
     return Poisson(tuple(sorted(samplers)), switch, default, refuses)
 
 

@@ -106,23 +106,11 @@ def to_json(source: Source) -> dict[str, Any]:
     return plain
 
 
-def statement_from_json(one: Mapping[str, Any]) -> Statement:
-    """One of `statements`."""
-    return Statement(
-        file=one["file"],
-        line=one["line"],
-        text=one["text"],
-        role=Role(one["role"]),
-        by=one["by"],
-        origins=tuple(Origin(name) for name in one["origins"]),
-        sure=Sure(one["sure"]),
-        noisy=one["noisy"],
-        guards=tuple(one["guards"]),
-    )
-
-
 def from_json(plain: Mapping[str, Any]) -> Source:
     """The inverse of `to_json`."""
-    statements = tuple(statement_from_json(one) for one in plain["statements"])
+    statements = []
+    for one in plain["statements"]:
+        typed = {"role": Role(one["role"]), "sure": Sure(one["sure"]), "origins": tuple(map(Origin, one["origins"]))}
+        statements.append(Statement(**{**one, **typed, "guards": tuple(one["guards"])}))
     poisson = {**plain["poisson"], "samplers": tuple(plain["poisson"]["samplers"])}
-    return Source(statements, Poisson(**poisson), plain["files"], tuple(plain["unreadable"]))
+    return Source(tuple(statements), Poisson(**poisson), plain["files"], tuple(plain["unreadable"]))

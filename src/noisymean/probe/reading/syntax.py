@@ -9,11 +9,20 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import final
 
-from noisymean.probe.reading.nodes import Division, Function, Product, Scope, Value, is_module, last_name, names_in
+from noisymean.probe.reading.nodes import (
+    Division,
+    Function,
+    Place,
+    Product,
+    Scope,
+    Value,
+    is_module,
+    last_name,
+    names_in,
+)
 
 _QUOTIENT = re.compile(
     r"(_foreach_)?(safe_)?(div|divide|true_?div(ide)?|itruediv|__i?truediv__|floor_divide|div_no_nan)(_no_nan)?_?"
@@ -31,17 +40,6 @@ NOT_SIZES = re.compile(
 _MAPS = re.compile(r"map|scan|loop|apply|reduce|foreach|partial", re.IGNORECASE)
 # a loop over the rounds of a run, not over the parts of one round
 _ROUNDS = re.compile(r"loader|epochs?$|rounds?$|^((max|num|n|total|train)_)?(steps|iterations|iters)$|^T$")
-
-
-@final
-@dataclass(frozen=True)
-class _Place:
-    """Where a node stands."""
-
-    scope: Scope
-    guards: tuple[str, ...]
-    statement: ast.AST
-    in_rounds: bool
 
 
 @final
@@ -81,6 +79,19 @@ class Syntax:
             found = [one for one in found if one[1] in (scope.owner, None)] if own else found
         return [value for value, _ in found]
 
+    def passed(self, parameter: str, scope: Scope) -> list[Value]:
+        """What the calls of a function hand over for one of its parameters, by position or by keyword."""
+        found, position = [], scope.position(parameter)
+        for call, at in self.calls.get(scope.called, []) if scope.called else []:
+            if 0 <= position < len(call.args):
+                found.append(Value(call.args[position], at))
+            found += [Value(one.value, at) for one in call.keywords if one.arg == parameter]
+        return found
+
+    def is_module(self, node: ast.expr) -> bool:
+        """A module by its usual name, or by being imported somewhere in the package."""
+        return is_module(node) or (isinstance(node, ast.Name) and node.id in self.imported)
+
     def makes(self, maker: Scope, made: Scope) -> bool:
         """Whether a function gives back one that is defined in it: what it is told is then fixed for all calls of that."""
 
@@ -100,26 +111,25 @@ class Syntax:
                         return True
                 case expression if is_made(expression):
                     return True
-                case _:
-                    pass
         return False
 
     def add(self, name: str, module: ast.Module) -> None:
         """One parsed file."""
         self.modules[name] = module
-        self._walk(module, _Place(Scope(None, None, name, ""), (), module, False))
+        top = Scope(None, None, name, "")
+        self._walk(module, Place(scope=top, guards=(), statement=module, in_rounds=False))
 
-    def _walk(self, node: ast.AST, place: _Place) -> None:
+    def _walk(self, node: ast.AST, place: Place) -> None:
         # an annotation neither calls nor hands on what it names
         said = [getattr(node, part, None) for part in ("annotation", "returns")]
         for child in ast.iter_child_nodes(node):
             if child not in said:
                 self._child(child, place)
 
-    def _child(self, child: ast.AST, place: _Place) -> None:
+    def _child(self, child: ast.AST, place: Place) -> None:
         scope = place.scope
         here = child if isinstance(child, ast.stmt) else place.statement
-        at = _Place(scope, place.guards, here, place.in_rounds)
+        at = replace(place, statement=here)
         self._collect(child, at)
         if isinstance(child, ast.ClassDef):
             self.defined[child.name] += 1
@@ -127,10 +137,10 @@ class Syntax:
             for position, part in enumerate(annotated):
                 self.fields.setdefault(last_name(part.target), []).append((child.name, position))
                 if part.value is not None:
-                    self._assign(
-                        ast.Attribute(part.target, last_name(part.target), ast.Store()), Value(part.value, scope), scope
-                    )
-            self._walk(child, _Place(Scope(None, scope, scope.module, child.name), (), here, False))
+                    field = ast.Attribute(part.target, last_name(part.target), ast.Store())
+                    self._assign(field, Value(part.value, scope), scope)
+            inner = Scope(None, scope, scope.module, child.name)
+            self._walk(child, replace(at, scope=inner, guards=(), in_rounds=False))
         elif isinstance(child, Function):
             inner = Scope(child, scope, scope.module, scope.owner)
             inner.names.update(inner.parameters())
@@ -139,21 +149,20 @@ class Syntax:
                 if any(last_name(one).endswith("property") for one in child.decorator_list):
                     self.properties.add(child.name)
             guards = place.guards if isinstance(child, ast.Lambda) else ()
-            self._walk(child, _Place(inner, guards, here, False))
+            self._walk(child, replace(at, scope=inner, guards=guards, in_rounds=False))
         elif isinstance(child, ast.If):
             self._child(child.test, at)
             test = ast.unparse(child.test)
             for block, said in ((child.body, test), (child.orelse, f"not ({test})")):
-                inner_place = _Place(scope, (*place.guards, said), here, place.in_rounds)
-                self._walk(ast.Module(body=block, type_ignores=[]), inner_place)
+                self._walk(ast.Module(body=block, type_ignores=[]), replace(at, guards=(*at.guards, said)))
         elif isinstance(child, ast.For | ast.AsyncFor | ast.While):
             over = child.test if isinstance(child, ast.While) else child.iter
             rounds = place.in_rounds or any(_ROUNDS.search(name) for name in names_in(over))
-            self._walk(child, _Place(scope, place.guards, here, rounds))
+            self._walk(child, replace(at, in_rounds=rounds))
         else:
             self._walk(child, at)
 
-    def _call(self, call: ast.Call, at: _Place) -> None:
+    def _call(self, call: ast.Call, at: Place) -> None:
         scope, name = at.scope, last_name(call.func)
         self._called.add(call.func)
         text = name == "setattr" and not (len(call.args) == 3 and isinstance(call.args[1], ast.Constant))
@@ -166,14 +175,12 @@ class Syntax:
         for keyword in call.keywords:
             if keyword.arg is not None:
                 self.keywords.setdefault(keyword.arg, []).append((call, Value(keyword.value, scope)))
+            for one in call.args if keyword.arg == "out" else []:
+                self._assign(keyword.value, Value(one, scope, line=call.lineno), scope)
         for one in (*call.args, *(keyword.value for keyword in call.keywords)):
             key = one if isinstance(one, ast.Lambda) else last_name(one)
             if key and _MAPS.search(name):
                 self.mapped.setdefault(key, []).append((call, scope))
-        for keyword in call.keywords:
-            if keyword.arg == "out":
-                for one in call.args:
-                    self._assign(keyword.value, Value(one, scope, line=call.lineno), scope)
         match call.func:
             case ast.Name(id="setattr") if len(call.args) == 3 and isinstance(call.args[1], ast.Constant):
                 target = ast.Attribute(call.args[0], str(call.args[1].value), ast.Store())
@@ -184,11 +191,9 @@ class Syntax:
             case ast.Attribute(attr=attribute, value=owner) if _INTO.fullmatch(attribute):
                 for one in call.args or [call]:
                     self._assign(owner, Value(one, scope, line=call.lineno), scope)
-            case _:
-                pass
         self._operation(call, name, at)
 
-    def _operation(self, call: ast.Call, name: str, at: _Place) -> None:
+    def _operation(self, call: ast.Call, name: str, at: Place) -> None:
         """A quotient, a mean or a product that is written as a call."""
         operands = _operands(call)
         if _QUOTIENT.fullmatch(name) and len(operands) == 2:
@@ -206,54 +211,30 @@ class Syntax:
                 self._divided(call.args[0], one, at, call)
         for keyword in call.keywords:
             # x.add_(y, alpha=a) adds a * y
-            if keyword.arg in ("alpha", "value"):
-                for one in call.args:
-                    self._multiplied(one, keyword.value, at)
+            for one in call.args if keyword.arg in ("alpha", "value") else []:
+                self._multiplied(one, keyword.value, at)
 
-    def _divided(self, what: ast.expr, by: ast.expr | None, at: _Place, node: ast.AST) -> None:
-        self.divisions.append(Division(what, by, at.scope, at.guards, at.statement, node, at.in_rounds))
+    def _divided(self, what: ast.expr, by: ast.expr | None, at: Place, node: ast.AST) -> None:
+        self.divisions.append(Division(what, by, node, **vars(at)))
 
-    def _multiplied(self, left: ast.expr, right: ast.expr, at: _Place) -> None:
-        self.products.append(Product(left, right, at.scope, at.guards, at.statement, at.in_rounds))
+    def _multiplied(self, left: ast.expr, right: ast.expr, at: Place) -> None:
+        self.products.append(Product(left, right, **vars(at)))
 
-    def _collect(self, node: ast.AST, at: _Place) -> None:
+    def _collect(self, node: ast.AST, at: Place) -> None:
+        """One node, whatever it is: what it names, calls, returns, divides, multiplies or binds."""
         scope = at.scope
-        if isinstance(node, ast.Call):
-            self._call(node, at)
         match node:
+            case ast.Call():
+                self._call(node, at)
             case ast.Import(names=names) | ast.ImportFrom(names=names):
                 self.imported |= {(one.asname or one.name).partition(".")[0] for one in names}
                 self.by_text = self.by_text or any(one.name == "*" for one in names)
-            case ast.MatchAs(name=str() as name) | ast.MatchStar(name=str() as name):
-                scope.looped.setdefault(name, []).append(Value(ast.Constant(None), scope))
             case ast.Name(id=name) | ast.Attribute(attr=name):
                 scope.names.add(name)
                 if node not in self._called and isinstance(node.ctx, ast.Load):
                     self.handed_on.add(name)
             case ast.Global(names=shared) | ast.Nonlocal(names=shared):
                 scope.shared.update(shared)
-            case ast.Assign(targets=targets, value=value):
-                for target in targets:
-                    self._assign(target, Value(value, scope, line=node.lineno), scope)
-            case ast.AnnAssign(target=target, value=ast.expr() as value):
-                self._assign(target, Value(value, scope, line=node.lineno), scope)
-            case ast.NamedExpr(target=target, value=value):
-                self._assign(target, Value(value, scope, line=node.lineno), scope)
-            case ast.For(target=target, iter=value) | ast.AsyncFor(target=target, iter=value):
-                self._loop(target, Value(value, scope), scope)
-            case ast.comprehension(target=target, iter=value):
-                self._loop(target, Value(value, scope), scope)
-            case ast.With(items=items) | ast.AsyncWith(items=items):
-                for one in items:
-                    if one.optional_vars is not None:
-                        self._assign(one.optional_vars, Value(one.context_expr, scope), scope)
-            case ast.AugAssign(target=target, op=operator, value=value):
-                if isinstance(operator, ast.Div | ast.FloorDiv):
-                    self._divided(target, value, at, node)
-                elif isinstance(operator, ast.Mult):
-                    self._multiplied(target, value, at)
-                if not (NOT_SIZES.search(last_name(value)) and isinstance(operator, ast.Mult | ast.Div | ast.FloorDiv)):
-                    self._assign(target, Value(value, scope, line=node.lineno), scope)
             case ast.Return(value=ast.expr() as value) if scope.name:
                 self.returned.setdefault(scope.name, []).append(Value(value, scope))
             case ast.BinOp(op=ast.Div() | ast.FloorDiv(), left=left, right=right):
@@ -261,11 +242,34 @@ class Syntax:
             case ast.BinOp(op=ast.Mult(), left=left, right=right):
                 self._multiplied(left, right, at)
             case _:
-                pass
+                self._bind(node, at)
 
-    def _loop(self, target: ast.expr, value: Value, scope: Scope) -> None:
-        for name in _targets(target):
-            scope.looped.setdefault(name, []).append(value)
+    def _bind(self, node: ast.AST, at: Place) -> None:
+        """A node that gives a name its value."""
+        scope = at.scope
+        match node:
+            case ast.Assign(targets=targets, value=value):
+                for target in targets:
+                    self._assign(target, Value(value, scope, line=node.lineno), scope)
+            case ast.AnnAssign(target=target, value=ast.expr() as value) | ast.NamedExpr(target=target, value=value):
+                self._assign(target, Value(value, scope, line=node.lineno), scope)
+            case ast.AugAssign(target=target, op=operator, value=value):
+                if isinstance(operator, ast.Div | ast.FloorDiv):
+                    self._divided(target, value, at, node)
+                elif isinstance(operator, ast.Mult):
+                    self._multiplied(target, value, at)
+                if not (NOT_SIZES.search(last_name(value)) and isinstance(operator, ast.Mult | ast.Div | ast.FloorDiv)):
+                    self._assign(target, Value(value, scope, line=node.lineno), scope)
+            case ast.For() | ast.AsyncFor() | ast.comprehension():
+                for one in ast.walk(node.target):
+                    if isinstance(one, ast.Name):
+                        scope.looped.setdefault(one.id, []).append(Value(node.iter, scope))
+            case ast.MatchAs(name=str() as name) | ast.MatchStar(name=str() as name):
+                scope.looped.setdefault(name, []).append(Value(ast.Constant(None), scope))
+            case ast.With(items=items) | ast.AsyncWith(items=items):
+                for item in items:
+                    if item.optional_vars is not None:
+                        self._assign(item.optional_vars, Value(item.context_expr, scope), scope)
 
     def _assign(self, target: ast.expr, value: Value, scope: Scope) -> None:
         match target:
@@ -276,17 +280,13 @@ class Syntax:
                     own = whole.elts[index] if same and isinstance(whole, ast.Tuple) else whole
                     self._assign(part, Value(own, scope, None if same else index, value.line), scope)
             case ast.Name(id=name):
-                at: Scope | None = scope
-                while at is not None:
+                for at in scope.outwards() if name in scope.shared else [scope]:
                     at.assigned.setdefault(name, []).append(value)
-                    at = at.parent if name in scope.shared else None
             case ast.Attribute(attr=name, value=root):
                 owner = scope.owner if last_name(root) == "self" and scope.owner else None
                 self._attributes.setdefault(name, []).append((value, owner))
             case ast.Subscript(value=inner) | ast.Starred(value=inner):
                 self._assign(inner, value, scope)
-            case _:
-                pass
 
 
 def _operands(call: ast.Call) -> list[ast.expr]:
@@ -300,9 +300,3 @@ def _operands(call: ast.Call) -> list[ast.expr]:
             return [owner, *given]
         case _:
             return given[:2]
-
-
-def _targets(node: ast.expr) -> Iterator[str]:
-    for one in ast.walk(node):
-        if isinstance(one, ast.Name):
-            yield one.id
