@@ -1,4 +1,4 @@
-"""Runs whose settings change: against closed forms, against runs whose settings do not, and the sandwich."""
+"""runs: settings that change on the way, against closed forms, against runs whose settings do not, and the sandwich."""
 
 from __future__ import annotations
 
