@@ -1,4 +1,4 @@
-"""composition: the contour integral against closed forms down to 1e-200, Fourier inversion, and brute force."""
+"""contour: the contour integral against closed forms down to 1e-200, Fourier inversion, and brute force."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""rounds: two engines that must agree, counts, orders, directions, and chains of two links."""
+"""engine: two engines that must agree, counts, orders, directions, and chains of two links."""
 
 from __future__ import annotations
 

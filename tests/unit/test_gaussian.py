@@ -1,4 +1,4 @@
-"""gaussian_pair against 50 digits, from one dimension to 10^12."""
+"""gaussian: pairs of normal laws against 50 digits, from one dimension to 10^12."""
 
 from __future__ import annotations
 

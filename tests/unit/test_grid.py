@@ -1,4 +1,4 @@
-"""pld: discretised losses dominate or are dominated, composition is convolution, charges are on the stated side."""
+"""grid: discretised losses dominate or are dominated, composition is convolution, charges are on the stated side."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""explicit_pair: never below the exact curve of the two mixtures, and close to it."""
+"""on_a_line: never below the exact curve of the two mixtures, and close to it."""
 
 from __future__ import annotations
 
