@@ -47,7 +47,7 @@ _MOST_NUMBERS = 1 << 27
 @final
 @dataclass(frozen=True, kw_only=True)
 class OnPair:
-    """A runnable by its name, as `noisymean probe` takes it, on |D| = dataset_size records and on one more.
+    """A runnable by its name, as `noisymean probe` takes it, on `dataset_size` records and on one more.
 
     `rows`, one for each record of D', take the place of gradients of our own making.
     """

@@ -168,7 +168,7 @@ def with_options(
 @final
 @dataclass(frozen=True, kw_only=True)
 class OpacusTarget:
-    """One configured release on one pair of datasets, |D| = dataset_size."""
+    """One configured release on a pair of datasets, the smaller of `dataset_size` records."""
 
     library: OpacusRelease
     dataset_size: int
