@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from time import perf_counter
 from typing import Any
 
@@ -17,20 +18,13 @@ from noisymean.audit.store import Store
 from noisymean.audit.trials import Plan, generator, joined, plan
 from noisymean.audit.verdict import TrialVerdict, judge
 from noisymean.errors import Undefined
-from noisymean.targets.protocol import Known, Target
-from noisymean.targets.registry import imported
+from noisymean.targets.protocol import Known
 from noisymean.tradeoff import TradeOff
 
 # Of the seed's streams, the one for the simulated truth; blocks use the small numbers.
 _REFERENCE = 2**31
 # Runs on each dataset without which nothing can be learned.
 _LEAST_TO_LEARN = 6
-
-
-def target_of(thing: Any, **settings: Any) -> Target:
-    """What can be audited, from a target, a mechanism, a name or a function; imported by name, since it computes claims."""
-    target: Target = imported("noisymean.targets.entry:target_of")(thing, **settings)
-    return target
 
 
 def audit(
@@ -67,12 +61,14 @@ def audit(
     start = perf_counter()
     # said before the trials are run, not after
     check_levels(confidence, delta)
-    target = target_of(target, **{"gradient_seed": seed, **settings})
+    # imported by name, since it computes claims
+    entry = import_module("noisymean.targets.entry")
+    target = entry.target_of(target, **{"gradient_seed": seed, **settings})
     if not isinstance(distinguisher, Distinguisher):
         distinguisher = distinguisher_named(distinguisher, target)
     what = plan(target, distinguisher, seed=seed, trials=trials)
     training = training_blocks(what, distinguisher)
-    claimed: TradeOff | None = imported("noisymean.targets.entry:claim_of")(claim, target.steps)
+    claimed: TradeOff | None = entry.claim_of(claim, target.steps)
     claimed = target.claim() if claimed is None else claimed
     truth = _truth(target.known(), target.steps, seed) if truth is None else truth
     done = runner.run(what, workers or Processes(), store=store, resume=resume, progress=progress)

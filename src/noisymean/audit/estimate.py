@@ -86,11 +86,6 @@ class Estimate:
         alpha = np.asarray(alpha, dtype=np.float64)
         return np.asarray(np.interp(alpha, *lower_hull(self.corner_alpha, self.corner_beta)))
 
-    def delta_at(self, epsilon: float) -> float:
-        """delta_L at any epsilon."""
-        best = float(delta_lower(self.corner_alpha, self.corner_beta, epsilon).max())
-        return max(best, self.delta_lower) if epsilon == 0.0 else best
-
 
 def check_levels(confidence: float, delta: float) -> Levels:
     """The shares of the error, or what is wrong with the question."""
@@ -108,10 +103,8 @@ def estimate(trials: Labelled, judge: Judge, *, confidence: float, delta: float)
     pairs = min(smaller.size, larger.size)
     wrong = int((smaller[:pairs] > judge.threshold).sum() + (larger[:pairs] <= judge.threshold).sum())
     guesses = advantage_limit(wrong, pairs, levels.guesses)
-    corners = _corners(smaller, larger, judge.others, levels.corner(judge.others.size))
-    corner_alpha, corner_beta = (
-        np.append(one, limit) for one, limit in zip(corners, (alpha.upper, beta.upper), strict=True)
-    )
+    others = _corners(smaller, larger, judge.others, levels.corner(judge.others.size))
+    corner_alpha, corner_beta = np.append(others[0], alpha.upper), np.append(others[1], beta.upper)
     order = np.argsort(corner_alpha, kind="stable")
     corner_alpha, corner_beta = corner_alpha[order], corner_beta[order]
     return Estimate(
@@ -131,9 +124,8 @@ def estimate(trials: Labelled, judge: Judge, *, confidence: float, delta: float)
 
 
 def _corners(smaller: Array, larger: Array, thresholds: Array, error: float) -> tuple[Array, Array]:
-    ordered_smaller, ordered_larger = np.sort(smaller), np.sort(larger)
-    positives = smaller.size - np.searchsorted(ordered_smaller, thresholds, side="right")
-    negatives = np.searchsorted(ordered_larger, thresholds, side="right")
+    positives = smaller.size - np.searchsorted(np.sort(smaller), thresholds, side="right")
+    negatives = np.searchsorted(np.sort(larger), thresholds, side="right")
     return upper_limit(positives, smaller.size, error), upper_limit(negatives, larger.size, error)
 
 
@@ -159,7 +151,7 @@ def lower_hull(alpha: Array, beta: Array) -> tuple[Array, Array]:
             hull.pop()
         if hull and hull[-1][1] <= point[1]:
             continue
-        while len(hull) > 1 and _above(hull[-2], hull[-1], point):
+        while len(hull) > 1 and _on_or_above_chord(hull[-1], hull[-2], point):
             hull.pop()
         hull.append(point)
     if hull[-1][0] < 1.0:
@@ -167,6 +159,5 @@ def lower_hull(alpha: Array, beta: Array) -> tuple[Array, Array]:
     return np.array([a for a, _ in hull]), np.array([b for _, b in hull])
 
 
-def _above(left: tuple[float, float], middle: tuple[float, float], right: tuple[float, float]) -> bool:
-    """Whether `middle` lies on or above the chord."""
+def _on_or_above_chord(middle: tuple[float, float], left: tuple[float, float], right: tuple[float, float]) -> bool:
     return (middle[1] - left[1]) * (right[0] - left[0]) >= (right[1] - left[1]) * (middle[0] - left[0])

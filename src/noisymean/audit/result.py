@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, final
@@ -73,8 +73,8 @@ class Audit(Result):
             "target": self.target,
             "trials": self.finished,
             "confidence": found.confidence,
-            "alpha": found.alpha.record(),
-            "beta": found.beta.record(),
+            "alpha": asdict(found.alpha),
+            "beta": asdict(found.beta),
             "epsilon_lower": finite(found.epsilon_lower),
             "delta_lower": found.delta_lower,
             "curve": {"alpha": listed(alpha), "beta": listed(beta)},

@@ -41,12 +41,10 @@ class Reproduced:
 
     @property
     def comparisons(self) -> list[Comparison]:
-        """The paper's statements beside the rows."""
         return [statement.compare(self.rows.table) for statement in self.experiment.statements]
 
     @property
     def finding(self) -> str:
-        """What the rows show, in a sentence."""
         return self.experiment.finding(self.rows.table)
 
     def record(self) -> dict[str, object]:
@@ -94,7 +92,6 @@ class Reproduction:
 
     @property
     def page(self) -> Path:
-        """Where the page of all experiments is."""
         return self.folder / "index.html"
 
     def all(self) -> list[Reproduced | Failed]:
@@ -128,9 +125,7 @@ class Reproduction:
         before = load_rows(saved, key)
         if before is not None:
             announce("kept from an earlier run")
-            rows = before
-        else:
-            rows = SavedRows(Table(experiment.rows(self.effort, announce)), perf_counter() - start)
+        rows = before or SavedRows(Table(experiment.rows(self.effort, announce)), perf_counter() - start)
         with _writing(self.folder):
             if before is None and experiment.complete(rows.table):
                 save_rows(saved, key, rows)

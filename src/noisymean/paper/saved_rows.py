@@ -93,19 +93,14 @@ def written_whole(path: Path) -> Iterator[IO[str]]:
         raise
 
 
-# JSON has no NaN and no infinity.
-_NOT_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
-
-
 def _to_plain(value: Value) -> object:
-    if isinstance(value, float) and not math.isfinite(value):
-        return {"float": "NaN" if math.isnan(value) else "Infinity" if value > 0.0 else "-Infinity"}
-    return value
+    """JSON has no NaN and no infinity; Python's words for them are NaN, Infinity and -Infinity."""
+    return {"float": json.dumps(value)} if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _from_plain(value: Any) -> Value:
     if isinstance(value, dict):
-        return _NOT_FINITE[value["float"]]
+        return float(value["float"])
     if isinstance(value, str | int | float):
         return value
     raise TypeError(value)

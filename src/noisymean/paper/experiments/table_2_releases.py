@@ -62,19 +62,17 @@ def rows(effort: Effort, announce: Announce) -> list[Row]:
 
 
 def _row(one: Audited) -> Row:
-    mean, shipped = one.kind(MEAN), one.kind(NO_POISSON)
+    mean, poisson = one.kind(MEAN), None if one.source is None else one.source.poisson
     divides = next(iter(one.statements()), None)
-    switch = None if one.source is None else one.source.poisson.switch
-    samplers = one.source is not None and bool(one.source.poisson.samplers)
     moves = MEAN in one.findings and one.findings[MEAN].rates.moves_with_size
     return {
         "release": one.version,
         "mechanism": _name(mean),
-        "mechanism_as_shipped": _name(mean if shipped is None else shipped),
+        "mechanism_as_shipped": _name(one.kind(NO_POISSON) or mean),
         "mechanism_sum": _name(one.kind(SUM)),
         "poisson": one.poisson,
-        "poisson_sampler": _YES if samplers else _NO,
-        "poisson_switch": switch or "",
+        "poisson_sampler": _YES if poisson and poisson.samplers else _NO,
+        "poisson_switch": (poisson and poisson.switch) or "",
         "larger_batch_refused": _YES if one.larger_batch is not None else _NO,
         "divides_at": "" if divides is None else f"{divides.place}: {divides.text}",
         "rate_moves_with_size": _YES if moves else _NO,
@@ -131,11 +129,11 @@ def notes(table: Table) -> Sequence[str]:
     """What the paper does not speak of."""
     run = table.where(fault="")
     said = [
-        "Releases that an earlier code audit has kept are not run again; `noisymean code-audit opacus --fresh` does."
-    ]
-    said += [
-        f"{row['release']}, which came after the paper, divides by the same floor ({row['mechanism']})."
-        for row in run.where(paper=_NEWER)
+        "Releases that an earlier code audit has kept are not run again; `noisymean code-audit opacus --fresh` does.",
+        *(
+            f"{row['release']}, which came after the paper, divides by the same floor ({row['mechanism']})."
+            for row in run.where(paper=_NEWER)
+        ),
     ]
     if adaptive := [str(row["release"]) for row in table if row["adaptive_clipping"]]:
         said.append(

@@ -8,9 +8,9 @@ catalogue    which models there are, by name
 """
 
 from noisymean.paper.models.catalogue import MODELS, Model, model_named
-from noisymean.paper.models.gradients import clipped, gradients_of, parameter_count
+from noisymean.paper.models.gradients import gradients_of, parameter_count
 from noisymean.paper.models.tasks import Classification, Diffusion, Task
-from noisymean.targets.opacus_releases.sources import Pass
+from noisymean.targets.opacus_releases.sources import Pass, clipped
 
 __all__ = [
     "MODELS",

@@ -29,7 +29,6 @@ class Model:
 
     @property
     def parameters(self) -> int:
-        """Trainable numbers."""
         return parameters_of(self.name)
 
     def build(self, seed: int) -> nn.Module:
@@ -39,7 +38,6 @@ class Model:
             return self.network()
 
     def task(self, draws: int = 1) -> Task:
-        """What it is trained for."""
         return Diffusion(draws) if self.diffusion else Classification()
 
 

@@ -11,9 +11,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, grad, vmap
 
 from noisymean.paper.models.tasks import Task
-from noisymean.targets.opacus_releases.sources import Record, clipped
-
-__all__ = ["clipped", "gradients_of", "parameter_count"]
+from noisymean.targets.opacus_releases.sources import Record
 
 
 def parameter_count(module: nn.Module) -> int:

@@ -62,7 +62,6 @@ class Classification:
         return pixels, torch.from_numpy(images.labels.copy()).to(torch.int64)
 
     def passes(self, records: Record) -> Iterator[Pass]:
-        """One."""
         pixels, labels = records
         yield Pass((pixels,), lambda scores: functional.cross_entropy(scores, labels, reduction="none"))
 
@@ -90,7 +89,6 @@ class Diffusion:
         return pixels, torch.where(dropped, NO_LABEL, labels), sigma, noise
 
     def passes(self, records: Record) -> Iterator[Pass]:
-        """One for each draw."""
         pixels, labels, sigma, noise = records
         for draw in range(sigma.shape[1]):
             yield self._pass(pixels, labels, sigma[:, draw], noise[:, draw])

@@ -13,7 +13,7 @@ from noisymean.laws.finite import FiniteOutcomes
 from noisymean.laws.gaussian import gaussian_pair
 from noisymean.laws.subsampled import RevealedMixture
 from noisymean.numerics.logs import Array
-from noisymean.paper.theorems.theorem import ALPHA, EQUAL, LESS, Evaluation, along, theorem
+from noisymean.paper.theorems.theorem import ALPHA, EQUAL, Evaluation, along, theorem
 
 
 def _mixtures(generator: np.random.Generator) -> Iterator[tuple[str, Array, list[tuple[Array, Array]]]]:
@@ -29,7 +29,7 @@ def _revealed(weights: Array, pairs: list[tuple[Array, Array]]) -> Array:
     return RevealedMixture(tuple(weights.tolist()), tuple(FiniteOutcomes(p, q) for p, q in pairs))(ALPHA)
 
 
-@theorem("Jensen", "Section 2.3, Lemma Jensen", "Hiding which component was drawn can only help privacy.", LESS)
+@theorem("Jensen", "Section 2.3, Lemma Jensen", "Hiding which component was drawn can only help privacy.")
 def jensen(generator: np.random.Generator) -> Iterator[Evaluation]:
     """The component shown, against hidden."""
     for setting, weights, pairs in _mixtures(generator):
@@ -86,7 +86,6 @@ def _least(alpha: float, weight: float, mu: float, nu: float) -> float:
     "Order_in_trade-off",
     "Section 3, Lemma Order_in_trade-off",
     "A lower component makes the revealed mixture lower.",
-    LESS,
 )
 def order(generator: np.random.Generator) -> Iterator[Evaluation]:
     """With one component, against the same component seen less clearly."""
@@ -101,7 +100,6 @@ def order(generator: np.random.Generator) -> Iterator[Evaluation]:
     "Upper_bound",
     "Section 3, Lemma Upper_bound",
     "The revealed mixture is at most the weighted sum of the curves at equal levels.",
-    LESS,
 )
 def upper_bound(generator: np.random.Generator) -> Iterator[Evaluation]:
     """The revealed mixture, against the weighted sum at equal levels."""
@@ -114,7 +112,6 @@ def upper_bound(generator: np.random.Generator) -> Iterator[Evaluation]:
     "bound",
     "Section 3, Theorem bound",
     "With a scale below 1, the curve falls as the mean moves away.",
-    LESS,
     tolerance=2e-8,
 )
 def falls_with_shift(generator: np.random.Generator) -> Iterator[Evaluation]:
@@ -129,7 +126,6 @@ def falls_with_shift(generator: np.random.Generator) -> Iterator[Evaluation]:
     "bound_fix_variance",
     "Section 3, Theorem bound_fix_variance",
     "Without a mean, the curve falls as the scale falls from 1.",
-    LESS,
 )
 def falls_with_scale(generator: np.random.Generator) -> Iterator[Evaluation]:
     """A smaller scale, against a larger one."""

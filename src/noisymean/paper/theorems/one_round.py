@@ -17,7 +17,7 @@ from noisymean.leakage import leakage
 from noisymean.mechanisms import ASGM, EASGM, FEASGM
 from noisymean.noisy_sum import claimed
 from noisymean.numerics.logs import Array
-from noisymean.paper.theorems.theorem import ALPHA, EQUAL, LESS, Evaluation, along, theorem
+from noisymean.paper.theorems.theorem import ALPHA, EQUAL, Evaluation, along, theorem
 from noisymean.per_pair import per_pair
 from noisymean.proofs import guarantee, guarantee_tight
 
@@ -84,14 +84,12 @@ easgm_guarantee = theorem(
     "EASGM_HIGH",
     "Section 3.2, Theorem EASGM_HIGH",
     "A guarantee of EASGM for every pair of datasets.",
-    LESS,
     remark=_SIDES,
 )(partial(_holds_on_explicit_pairs, EASGM))
 asgm_guarantee = theorem(
     "ASGM_HIGH",
     "Section 3.3, Theorem ASGM_HIGH",
     "A guarantee of ASGM for every pair of datasets.",
-    LESS,
     remark=_SIDES,
 )(partial(_holds_on_explicit_pairs, ASGM))
 
@@ -107,16 +105,10 @@ easgm_ceiling = theorem(
     "upperbound_EASGM",
     "Section 3.4.1, Theorem upperbound_EASGM",
     "The per-pair guarantee of EASGM is at most the curve of the noise's scale in n - 1 dimensions.",
-    LESS,
 )(partial(_below_the_ceiling, EASGM))
 
 
-@theorem(
-    "EASGM_flaws",
-    "Section 3.4.1, Theorem EASGM_flaws",
-    "As n grows that bound tends to 0 at every level.",
-    EQUAL,
-)
+@theorem("EASGM_flaws", "Section 3.4.1, Theorem EASGM_flaws", "As n grows that bound tends to 0 at every level.", EQUAL)
 def easgm_limit(generator: np.random.Generator) -> Iterator[Evaluation]:
     """The ceiling of EASGM in very many dimensions, against 0."""
     for size in (1, 4, 999, 59_999):
@@ -124,12 +116,7 @@ def easgm_limit(generator: np.random.Generator) -> Iterator[Evaluation]:
         yield from along(f"N = {size:,}, n = 10^12", bound, np.zeros_like(ALPHA))
 
 
-@theorem(
-    "EASGM below SGM",
-    "Section 3.4.1",
-    "For n large enough the bound of EASGM is below the claim at every level.",
-    LESS,
-)
+@theorem("EASGM below SGM", "Section 3.4.1", "For n large enough the bound of EASGM is below the claim at every level.")
 def easgm_under_claim(generator: np.random.Generator) -> Iterator[Evaluation]:
     """The ceiling of EASGM in very many dimensions, against the claim."""
     for size, rate in ((4, "0.05"), (999, "0.005"), (59_999, "0.005")):
@@ -152,7 +139,6 @@ asgm_ceiling = theorem(
     "upperbound_ASGM",
     "Section 3.4.2, Theorem upperbound_ASGM",
     "The per-pair guarantee of ASGM is at most that curve mixed with the identity.",
-    LESS,
 )(partial(_below_the_ceiling, ASGM))
 
 
@@ -173,7 +159,6 @@ def asgm_limit(generator: np.random.Generator) -> Iterator[Evaluation]:
     "ASGM below SGM",
     "Section 3.4.2",
     "For N large and q near 1 the limit of ASGM's bound is below the claim at every level.",
-    LESS,
 )
 def asgm_under_claim(generator: np.random.Generator) -> Iterator[Evaluation]:
     """The limit of ASGM's ceiling, against the claim, both in closed form."""
@@ -194,7 +179,6 @@ def same_at_one(generator: np.random.Generator) -> Iterator[Evaluation]:
     "ASGM and the dimension",
     "Abstract, Section 1, Section 3.1",
     "The guarantee of ASGM weakens as the dimension grows, below the bound of Theorem upperbound_ASGM.",
-    LESS,
     otherwise="The ceiling bounds guarantees that reveal the batch. Revealing its size only is sound as well, does not depend on"
     " n, and lies above the ceiling (docs/theory.md, ASGM: reveal the size): what the dimension tells about an ASGM is limited.",
 )
@@ -222,7 +206,6 @@ def _estimates() -> Iterator[tuple[Averaged, CentralLimit]]:
     "estimation, its range",
     "Section 3.5, Theorem estimation",
     "The central limit estimate needs gamma < 1/2 and holds on [gamma, 1 - gamma].",
-    LESS,
     remark="Left: gamma in the settings of Figure 5 and at n = 1,000.",
 )
 def range_of_the_estimate(generator: np.random.Generator) -> Iterator[Evaluation]:
@@ -235,7 +218,6 @@ def range_of_the_estimate(generator: np.random.Generator) -> Iterator[Evaluation
     "upperbound_estimate",
     "Section 3.5, Theorem upperbound_estimate",
     "The estimate bounds the ceilings of EASGM and ASGM from above.",
-    LESS,
 )
 def estimate_above_ceiling(generator: np.random.Generator) -> Iterator[Evaluation]:
     """The ceiling, against its estimate where that is defined."""
@@ -252,7 +234,7 @@ def _one_against_the_next(setting: str, rising: Mapping[Any, Averaged]) -> Itera
         yield from along(f"{setting} {low} against {high}", ceiling_at_alpha(first), ceiling_at_alpha(second))
 
 
-@theorem("number_of_data", "Section 3.6, Lemma number_of_data", "The bound of EASGM falls as N falls.", LESS)
+@theorem("number_of_data", "Section 3.6, Lemma number_of_data", "The bound of EASGM falls as N falls.")
 def falls_with_fewer_records(generator: np.random.Generator) -> Iterator[Evaluation]:
     """The ceiling of EASGM at fewer records, against more."""
     for n in (2, 100, 26_010):
@@ -260,7 +242,7 @@ def falls_with_fewer_records(generator: np.random.Generator) -> Iterator[Evaluat
         yield from _one_against_the_next(f"n = {n:,}, N =", by_size)
 
 
-@theorem("dimension", "Section 3.6, Lemma dimension", "The bounds of EASGM and ASGM fall as n grows.", LESS)
+@theorem("dimension", "Section 3.6, Lemma dimension", "The bounds of EASGM and ASGM fall as n grows.")
 def falls_with_dimension(generator: np.random.Generator) -> Iterator[Evaluation]:
     """The ceiling in more dimensions, against fewer."""
     for kind in (EASGM, ASGM):
@@ -269,7 +251,7 @@ def falls_with_dimension(generator: np.random.Generator) -> Iterator[Evaluation]
             yield from _one_against_the_next(f"{kind.name.upper()} N = {size}, n =", by_dimension)
 
 
-@theorem("sample_ratio", "Section 3.6, Lemma sample_ratio", "The bound of ASGM falls as q grows.", LESS)
+@theorem("sample_ratio", "Section 3.6, Lemma sample_ratio", "The bound of ASGM falls as q grows.")
 def falls_with_rate(generator: np.random.Generator) -> Iterator[Evaluation]:
     """The ceiling of ASGM at a higher rate, against a lower one."""
     for size, n in ((1, 100), (4, 100), (999, 26_010)):
@@ -292,7 +274,6 @@ def rate_of_easgm(generator: np.random.Generator) -> Iterator[Evaluation]:
     "per_pair_FEASGM",
     "Appendix A.1, Theorem per_pair_FEASGM",
     "FEASGM's guarantee for given gradients is at least the worst case over gradients.",
-    LESS,
 )
 def worst_case_below_pair(generator: np.random.Generator) -> Iterator[Evaluation]:
     """The worst case over gradients, against the guarantee for random ones."""
@@ -318,11 +299,9 @@ feasgm_guarantee = theorem(
     "guarantee_of_FEASGM",
     "Appendix A.1, Theorem guarantee_of_FEASGM",
     "Where it moves, the guarantee of EASGM with K for N holds for every pair.",
-    LESS,
 )(partial(_holds_on_explicit_pairs, FEASGM))
 feasgm_ceiling = theorem(
     "upperbound_FEASGM",
     "Appendix A.1, Theorem upperbound_FEASGM",
     "The per-pair guarantee of FEASGM is at most the curve of the scale K/(K+1) in n - 1 dimensions.",
-    LESS,
 )(partial(_below_the_ceiling, FEASGM))
