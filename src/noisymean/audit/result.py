@@ -104,10 +104,7 @@ class Audit(Result):
             "judged": found.judged,
             "delta": found.delta,
             "paper": {"epsilon_lower": finite(found.paper.epsilon_lower), "delta_lower": found.paper.delta_lower},
-            "gdp_parametric": {
-                "mu_lower": finite(found.parametric.mu_lower),
-                "epsilon_lower": finite(found.parametric.epsilon_lower),
-            },
+            "gdp_parametric": {name: finite(value) for name, value in asdict(found.parametric).items()},
             "seed": self.plan.seed,
             "interrupted": self.interrupted,
             "configuration": self.plan.configuration(),
@@ -152,9 +149,8 @@ class Audit(Result):
     @property
     def settings(self) -> str:
         """How it was audited, in a line."""
-        trials = f"{self.finished:,} trials"
-        if self.interrupted:
-            trials = f"interrupted after {self.finished:,} of {self.plan.trials:,} trials"
+        planned = f" of {self.plan.trials:,}" if self.interrupted else ""
+        trials = f"{'interrupted after ' if self.interrupted else ''}{self.finished:,}{planned} trials"
         confidence = f"{100.0 * self.found.confidence:g} % confidence"
         return f"{self.distinguisher} distinguisher, {trials}, {confidence}, seed {self.plan.seed}"
 

@@ -12,18 +12,19 @@ import json
 import math
 import os
 import platform
-import secrets
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
+from io import TextIOWrapper
 from pathlib import Path
 from typing import IO, Any, TypeAlias, final
 
 from noisymean import __version__
 from noisymean.paper.experiment import Effort
 from noisymean.paper.rows import Table, Value
+from noisymean.report.files import whole_file
 
 Key: TypeAlias = Mapping[str, Any]
 _PACKAGES = ("numpy", "scipy", "torch", "opacus", "dp-accounting")
@@ -81,16 +82,9 @@ def save_rows(path: Path, key: Key, rows: SavedRows) -> None:
 @contextmanager
 def written_whole(path: Path) -> Iterator[IO[str]]:
     """A text file that appears under its name when it is finished, or not at all."""
-    unfinished = path.with_name(f".{secrets.token_hex(8)}.unfinished")
-    try:
-        # an unpaired surrogate, which a fault of somebody else's may hold, has no UTF-8
-        with unfinished.open("x", encoding="utf-8", errors="replace", newline="") as stream:
-            yield stream
-        os.replace(unfinished, path)
-    except BaseException:
-        with suppress(OSError):
-            unfinished.unlink()
-        raise
+    # an unpaired surrogate, which a fault of somebody else's may hold, has no UTF-8
+    with whole_file(path) as stream, TextIOWrapper(stream, "utf-8", errors="replace", newline="") as text:
+        yield text
 
 
 def _to_plain(value: Value) -> object:

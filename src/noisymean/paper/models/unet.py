@@ -102,32 +102,30 @@ class UNet(nn.Module):
         self.labels = nn.Embedding(LABELS + 1, EMBEDDING)
         self.embed = nn.Sequential(_scaled(nn.Linear(EMBEDDING, HIDDEN)), nn.SiLU(), _scaled(nn.Linear(HIDDEN, HIDDEN)))
         self.enter = _conv(channels, base)
-        sizes = [side >> level for level in range(len(widths))]
-        last = len(widths) - 1
+        # channels and side of the picture at each resolution
+        levels = [(base * times, side >> level) for level, times in enumerate(widths)]
 
         # what the way down leaves for the way up, in channels
         skips, width = [base], base
         self.down = nn.ModuleList()
-        for level, size in enumerate(sizes):
-            for _ in range(blocks):
-                step = nn.ModuleList([Residual(width, base * widths[level])])
-                width = base * widths[level]
-                if size == attention_at:
-                    step.append(Attention(width))
-                self.down.append(step)
-                skips.append(width)
-            if level != last:
+        for level, (wide, size) in enumerate(levels):
+            if level != 0:
                 self.down.append(nn.ModuleList([Residual(width, width, nn.AvgPool2d(2))]))
+                skips.append(width)
+            for _ in range(blocks):
+                step = [Residual(width, wide), *([Attention(wide)] if size == attention_at else [])]
+                self.down.append(nn.ModuleList(step))
+                width = wide
                 skips.append(width)
 
         self.middle = nn.ModuleList([Residual(width, width), Attention(width), Residual(width, width)])
 
         self.up = nn.ModuleList()
-        for level, size in reversed(list(enumerate(sizes))):
+        for level, (wide, size) in reversed(list(enumerate(levels))):
             stage = nn.ModuleList()
             for _ in range(blocks + 1):
-                stage.append(Residual(width + skips.pop(), base * widths[level]))
-                width = base * widths[level]
+                stage.append(Residual(width + skips.pop(), wide))
+                width = wide
             self.up.append(stage)
             after = nn.ModuleList([Attention(width)] if size == attention_at else [])
             if level != 0:

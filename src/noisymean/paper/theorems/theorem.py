@@ -99,9 +99,21 @@ class Theorem:
         return agreement(not far, result, otherwise=self.otherwise, remark=self.remark)
 
 
-def theorem(name: str, where: str, says: str, relation: Relation = LESS, **more: Any) -> Callable[[Evaluate], Theorem]:
+def passage(name: str, where: str, says: str, relation: Relation = LESS, **more: Any) -> Callable[[Evaluate], Theorem]:
     """Make a theorem of its evaluation; a decorator, so that the words and the two sides stand together."""
     return lambda evaluate: Theorem(name, where, says, relation, evaluate, **more)
+
+
+def theorem(
+    name: str, section: str, says: str, relation: Relation = LESS, **more: Any
+) -> Callable[[Evaluate], Theorem]:
+    """A passage that the paper itself calls Theorem `name`."""
+    return passage(name, f"{section}, Theorem {name}", says, relation, **more)
+
+
+def lemma(name: str, section: str, says: str, relation: Relation = LESS, **more: Any) -> Callable[[Evaluate], Theorem]:
+    """A passage that the paper itself calls Lemma `name`."""
+    return passage(name, f"{section}, Lemma {name}", says, relation, **more)
 
 
 def off(row: Row) -> float:
