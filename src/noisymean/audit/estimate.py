@@ -100,6 +100,8 @@ def estimate(trials: Labelled, judge: Judge, *, confidence: float, delta: float)
     false_positives, false_negatives = int((smaller > judge.threshold).sum()), int((larger <= judge.threshold).sum())
     alpha = two_sided(false_positives, smaller.size, levels.side)
     beta = two_sided(false_negatives, larger.size, levels.side)
+    error = 0.5 * (1.0 - confidence)
+    single = upper_limit(false_positives, smaller.size, error), upper_limit(false_negatives, larger.size, error)
     pairs = min(smaller.size, larger.size)
     wrong = int((smaller[:pairs] > judge.threshold).sum() + (larger[:pairs] <= judge.threshold).sum())
     guesses = advantage_limit(wrong, pairs, levels.guesses)
@@ -118,7 +120,7 @@ def estimate(trials: Labelled, judge: Judge, *, confidence: float, delta: float)
         epsilon_lower=float(epsilon_lower(corner_alpha, corner_beta, delta).max()),
         corner_alpha=corner_alpha,
         corner_beta=corner_beta,
-        paper=_paper(false_positives, smaller.size, false_negatives, larger.size, confidence, delta),
+        paper=Paper(float(epsilon_lower(*single, delta)), float(delta_lower(*single, 0.0))),
         parametric=_parametric(corner_alpha, corner_beta, delta),
     )
 
@@ -127,12 +129,6 @@ def _corners(smaller: Array, larger: Array, thresholds: Array, error: float) -> 
     positives = smaller.size - np.searchsorted(np.sort(smaller), thresholds, side="right")
     negatives = np.searchsorted(np.sort(larger), thresholds, side="right")
     return upper_limit(positives, smaller.size, error), upper_limit(negatives, larger.size, error)
-
-
-def _paper(positives: int, runs: int, negatives: int, runs_larger: int, confidence: float, delta: float) -> Paper:
-    error = 0.5 * (1.0 - confidence)
-    alpha, beta = upper_limit(positives, runs, error), upper_limit(negatives, runs_larger, error)
-    return Paper(float(epsilon_lower(alpha, beta, delta)), float(delta_lower(alpha, beta, 0.0)))
 
 
 def _parametric(alpha: Array, beta: Array, delta: float) -> Parametric:

@@ -97,7 +97,6 @@ class KnownPair:
 
     @cached_property
     def laws(self) -> dict[Neighbour, MixtureLaw]:
-        """The law on D and on D'."""
         return {neighbour: self._law(neighbour) for neighbour in Neighbour}
 
     def statistics(self, outputs: Array) -> Array:

@@ -57,7 +57,6 @@ class Broken:
         return cls(claim.rate if isinstance(claim, Subsampled) and isinstance(claim.base, Gaussian) else 1.0)
 
     def curve(self, shift: float) -> TradeOff:
-        """The trade-off function of the mechanism at this shift over its noise."""
         return Gaussian(shift) if self.rate == 1.0 else Subsampled(Gaussian(shift), self.rate)
 
     def main_point(self, shift: float) -> tuple[float, float]:

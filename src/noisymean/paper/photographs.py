@@ -13,14 +13,35 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 import numpy as np
 from numpy.typing import NDArray
 
+from noisymean.errors import InvalidInput
 from noisymean.paper import data
-from noisymean.paper.model_sizes import parameters_of
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from noisymean.paper.models import Task
     from noisymean.targets.opacus_releases.sources import Pass, Record
+
+# How many numbers each model of the catalogue releases; known without torch, asserted where the networks are built.
+PARAMETERS = {
+    "cnn-grey": 26_010,
+    "cnn-colour": 550_570,
+    "cnn-colour-small": 167_642,
+    "unet-grey": 1_485_217,
+    "unet-colour": 1_486_947,
+    "unet-privimage": 1_754_499,
+}
+
+
+def parameters_of(model: str) -> int:
+    """Trainable numbers of the model of that name.
+
+    >>> parameters_of("unet-grey")
+    1485217
+    """
+    if model not in PARAMETERS:
+        raise InvalidInput("model", model, f"one of {', '.join(PARAMETERS)}")
+    return PARAMETERS[model]
 
 
 @final

@@ -71,7 +71,6 @@ class Failed:
     ours: bool = False
 
     def record(self) -> dict[str, object]:
-        """As plain values, for JSON and for the page."""
         return {**_described(self.experiment), "fault": self.fault}
 
 

@@ -41,11 +41,9 @@ class Images:
         return len(self.labels)
 
     def first(self, count: int) -> Images:
-        """The first `count` images."""
         if not 0 <= count <= len(self):
-            raise InvalidInput(
-                "records", count, f"a whole number from 0 to {len(self)}, all that {self.dataset.title} has"
-            )
+            allowed = f"a whole number from 0 to {len(self)}, all that {self.dataset.title} has"
+            raise InvalidInput("records", count, allowed)
         return Images(self.dataset, self.pixels[:count], self.labels[:count])
 
 

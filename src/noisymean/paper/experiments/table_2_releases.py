@@ -44,10 +44,6 @@ _COLUMNS = {
 }
 
 
-class NoRelease(NoisymeanError):
-    """Not one release of the paper's table could be run."""
-
-
 def rows(effort: Effort, announce: Announce) -> list[Row]:
     """One row for each release."""
     audited = audit_opacus(
@@ -57,19 +53,20 @@ def rows(effort: Effort, announce: Announce) -> list[Row]:
     )
     found = [_row(one) for one in audited]
     if all(row["fault"] for row in found if row["paper"] != _NEWER):
-        raise NoRelease(f"no release of the paper's table could be run: {found[0]['fault']}")
+        raise NoisymeanError(f"no release of the paper's table could be run: {found[0]['fault']}")
     return found
 
 
 def _row(one: Audited) -> Row:
-    mean, poisson = one.kind(MEAN), None if one.source is None else one.source.poisson
+    kinds = {option: kind.value if (kind := one.kind(option)) else "" for option in (MEAN, NO_POISSON, SUM)}
+    poisson = None if one.source is None else one.source.poisson
     divides = next(iter(one.statements()), None)
     moves = MEAN in one.findings and one.findings[MEAN].rates.moves_with_size
     return {
         "release": one.version,
-        "mechanism": _name(mean),
-        "mechanism_as_shipped": _name(one.kind(NO_POISSON) or mean),
-        "mechanism_sum": _name(one.kind(SUM)),
+        "mechanism": kinds[MEAN],
+        "mechanism_as_shipped": kinds[NO_POISSON] or kinds[MEAN],
+        "mechanism_sum": kinds[SUM],
         "poisson": one.poisson,
         "poisson_sampler": _YES if poisson and poisson.samplers else _NO,
         "poisson_switch": (poisson and poisson.switch) or "",
@@ -82,10 +79,6 @@ def _row(one: Audited) -> Row:
         "against_paper": "; ".join(one.against_paper),
         "fault": "; ".join(dict.fromkeys(one.faults.values())),
     }
-
-
-def _name(kind: Kind | None) -> str:
-    return "" if kind is None else kind.value
 
 
 def _leaks_of_the_count(one: Audited) -> Iterator[str]:

@@ -11,10 +11,10 @@ import torch
 from torch import nn
 
 from noisymean.errors import InvalidInput
-from noisymean.paper.model_sizes import parameters_of
 from noisymean.paper.models.classifiers import CIFAR, CIFAR_SMALL, colour_classifier, grey_classifier
 from noisymean.paper.models.tasks import Classification, Diffusion, Task
 from noisymean.paper.models.unet import UNet
+from noisymean.paper.photographs import parameters_of
 
 
 @final

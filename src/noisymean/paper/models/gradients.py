@@ -28,9 +28,5 @@ def gradients_of(module: nn.Module, task: Task, records: Record, chunk: int = 16
         losses = [one.losses(functional_call(module, weights, one.inputs))[0] for one in task.passes(alone)]
         return torch.stack(losses).mean()
 
-    each = vmap(grad(loss), in_dims=(None, *(0 for _ in records)))
-    rows = []
-    for start in range(0, len(records[0]), chunk):
-        found = each(weights, *(part[start : start + chunk] for part in records))
-        rows.append(torch.cat([part.flatten(1) for part in found.values()], dim=1))
-    return torch.cat(rows)
+    each = vmap(grad(loss), in_dims=(None, *(0 for _ in records)), chunk_size=chunk)
+    return torch.cat([part.flatten(1) for part in each(weights, *records).values()], dim=1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import partial
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
@@ -34,12 +34,10 @@ def made(kind: Kind, size: int, dimension: int, rate: str, sigma: float = 10.0) 
 
 def moving(kind: Kind) -> Iterator[Averaged]:
     """Small mechanisms of a kind, those whose denominator stays left out: they are SGM."""
-    for size, rate in ((3, "0.5"), (5, "0.9")):
-        for dimension in (2, 1000):
-            for sigma in (1.0, 10.0):
-                mechanism = made(kind, size, dimension, rate, sigma)
-                if not mechanism.is_sum:
-                    yield mechanism
+    for (size, rate), dimension, sigma in product(((3, "0.5"), (5, "0.9")), (2, 1000), (1.0, 10.0)):
+        mechanism = made(kind, size, dimension, rate, sigma)
+        if not mechanism.is_sum:
+            yield mechanism
 
 
 def words(mechanism: Averaged) -> str:
@@ -188,13 +186,12 @@ def asgm_has_no_better(generator: np.random.Generator) -> Iterator[Evaluation]:
 
 
 def _estimates() -> Iterator[tuple[Averaged, CentralLimit]]:
-    for kind, rate in ((EASGM, "0.005"), (ASGM, "0.7")):
-        for size in (1, 4, 999, 59_999):
-            for dimension in (1000, 26_010, 1_485_217):
-                mechanism = made(kind, size, dimension, rate)
-                estimate = ceiling_clt(mechanism)
-                assert estimate is not None
-                yield mechanism, estimate
+    rates: dict[Kind, str] = {EASGM: "0.005", ASGM: "0.7"}
+    for kind, size, dimension in product(rates, (1, 4, 999, 59_999), (1000, 26_010, 1_485_217)):
+        mechanism = made(kind, size, dimension, rates[kind])
+        estimate = ceiling_clt(mechanism)
+        assert estimate is not None
+        yield mechanism, estimate
 
 
 @passage(

@@ -73,7 +73,6 @@ class Theorem:
     remark: str = ""
 
     def rows(self, generator: np.random.Generator) -> Iterator[Row]:
-        """One row for each evaluation."""
         setting: Row = {"theorem": self.name, "relation": self.relation.value, "tolerance": self.tolerance}
         yield from ({**setting, **asdict(one)} for one in self.evaluate(generator))
 
