@@ -70,8 +70,7 @@ def audit(
     training = training_blocks(what, distinguisher)
     claimed: TradeOff | None = entry.claim_of(claim, target.steps)
     claimed = target.claim() if claimed is None else claimed
-    known = target.known()
-    if truth is None and known is not None:
+    if truth is None and (known := target.known()) is not None:
         # it may have too many terms
         with suppress(Undefined):
             truth = reference(known, target.steps, generator(seed, _REFERENCE))

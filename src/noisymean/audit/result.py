@@ -149,8 +149,9 @@ class Audit(Result):
     @property
     def settings(self) -> str:
         """How it was audited, in a line."""
-        planned = f" of {self.plan.trials:,}" if self.interrupted else ""
-        trials = f"{'interrupted after ' if self.interrupted else ''}{self.finished:,}{planned} trials"
+        trials = f"{self.finished:,} trials"
+        if self.interrupted:
+            trials = f"interrupted after {self.finished:,} of {self.plan.trials:,} trials"
         confidence = f"{100.0 * self.found.confidence:g} % confidence"
         return f"{self.distinguisher} distinguisher, {trials}, {confidence}, seed {self.plan.seed}"
 

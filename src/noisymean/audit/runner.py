@@ -150,7 +150,7 @@ def _single_threaded() -> Iterator[None]:
 @final
 @dataclass(frozen=True, eq=False)
 class Finished:
-    """The blocks that are there, and whether more were to come."""
+    """The blocks that are there, and whether that is all of them."""
 
     blocks: list[Block]
     interrupted: bool
@@ -175,7 +175,8 @@ def run(
         )
     finished = sum(block.trials for block in blocks)
     progress(finished)
-    missing = sorted(set(range(plan.blocks)) - {block.index for block in blocks})
+    there = {block.index for block in blocks}
+    missing = [index for index in range(plan.blocks) if index not in there]
     try:
         for block in workers.run(plan, missing) if missing else ():
             if store is not None:

@@ -150,9 +150,8 @@ class Dpsur:
     ) -> bool:
         batch, change = self._batch(neighbour, generator), 0.0
         if len(batch):
-            change = self._mean_loss(batch, update * -selection.learning_rate) - self._mean_loss(
-                batch, np.zeros_like(update)
-            )
+            moved, still = (self._mean_loss(batch, rate * update) for rate in (-selection.learning_rate, 0.0))
+            change = moved - still
         noise = 2.0 * selection.bound * selection.noise_multiplier * generator.standard_normal()
         clipped = min(max(change, -selection.bound), selection.bound)
         return bool(clipped + noise < selection.threshold * selection.bound)
