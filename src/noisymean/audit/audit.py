@@ -3,34 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
+from importlib import import_module
 from time import perf_counter
 from typing import Any
 
 from noisymean.audit import runner
 from noisymean.audit.distinguishers import Distinguisher, Labelled
 from noisymean.audit.distinguishers import distinguisher as distinguisher_named
-from noisymean.audit.estimate import Estimate, check_levels, estimate
+from noisymean.audit.estimate import check_levels, estimate
 from noisymean.audit.reference import Reference, reference
 from noisymean.audit.result import Audit
 from noisymean.audit.runner import Processes, Workers
 from noisymean.audit.store import Store
 from noisymean.audit.trials import Plan, generator, joined, plan
-from noisymean.audit.verdict import TrialVerdict, judge
+from noisymean.audit.verdict import judge
 from noisymean.errors import Undefined
-from noisymean.targets.protocol import Known, Target
-from noisymean.targets.registry import imported
 from noisymean.tradeoff import TradeOff
 
 # Of the seed's streams, the one for the simulated truth; blocks use the small numbers.
 _REFERENCE = 2**31
 # Runs on each dataset without which nothing can be learned.
 _LEAST_TO_LEARN = 6
-
-
-def target_of(thing: Any, **settings: Any) -> Target:
-    """What can be audited, from a target, a mechanism, a name or a function; imported by name, since it computes claims."""
-    target: Target = imported("noisymean.targets.entry:target_of")(thing, **settings)
-    return target
 
 
 def audit(
@@ -67,14 +61,19 @@ def audit(
     start = perf_counter()
     # said before the trials are run, not after
     check_levels(confidence, delta)
-    target = target_of(target, **{"gradient_seed": seed, **settings})
+    # imported by name, since it computes claims
+    entry = import_module("noisymean.targets.entry")
+    target = entry.target_of(target, **{"gradient_seed": seed, **settings})
     if not isinstance(distinguisher, Distinguisher):
         distinguisher = distinguisher_named(distinguisher, target)
     what = plan(target, distinguisher, seed=seed, trials=trials)
     training = training_blocks(what, distinguisher)
-    claimed: TradeOff | None = imported("noisymean.targets.entry:claim_of")(claim, target.steps)
+    claimed: TradeOff | None = entry.claim_of(claim, target.steps)
     claimed = target.claim() if claimed is None else claimed
-    truth = _truth(target.known(), target.steps, seed) if truth is None else truth
+    if truth is None and (known := target.known()) is not None:
+        # it may have too many terms
+        with suppress(Undefined):
+            truth = reference(known, target.steps, generator(seed, _REFERENCE))
     done = runner.run(what, workers or Processes(), store=store, resume=resume, progress=progress)
     learned = joined([block for block in done.blocks if block.index < training])
     judged = joined([block for block in done.blocks if block.index >= training])
@@ -82,6 +81,10 @@ def audit(
         # interrupted before there was anything to say
         raise KeyboardInterrupt
     found = estimate(judged, distinguisher.judge(learned, truth), confidence=confidence, delta=delta)
+    verdict = None if claimed is None else judge(found, claimed)
+    # stopping early proves a violation as well as going on does; that there is none was not looked for to the end
+    if done.interrupted and verdict is not None and verdict.word == "not-violated":
+        verdict = None
     return Audit(
         target=target.name,
         steps=target.steps,
@@ -91,16 +94,10 @@ def audit(
         found=found,
         claim=claimed,
         reference=truth,
-        verdict=None if claimed is None else _judged(found, claimed, done.interrupted),
+        verdict=verdict,
         interrupted=done.interrupted,
         seconds=perf_counter() - start,
     )
-
-
-def _judged(found: Estimate, claim: TradeOff, interrupted: bool) -> TrialVerdict | None:
-    """Stopping early proves a violation as well as going on does; that there is none was not looked for to the end."""
-    verdict = judge(found, claim)
-    return None if interrupted and verdict.word == "not-violated" else verdict
 
 
 def training_blocks(what: Plan, distinguisher: Distinguisher) -> int:
@@ -120,13 +117,3 @@ def _enough(learned: int, judged: int, distinguisher: Distinguisher) -> bool:
 def _runs(trials: Labelled) -> int:
     """On the dataset that has fewer."""
     return int(min(trials.smaller.shape[0], trials.larger.shape[0]))
-
-
-def _truth(known: Known | None, steps: int, seed: int) -> Reference | None:
-    """The true curve, unless it is unknown or has too many terms."""
-    if known is None:
-        return None
-    try:
-        return reference(known, steps, generator(seed, _REFERENCE))
-    except Undefined:
-        return None

@@ -86,11 +86,6 @@ class Estimate:
         alpha = np.asarray(alpha, dtype=np.float64)
         return np.asarray(np.interp(alpha, *lower_hull(self.corner_alpha, self.corner_beta)))
 
-    def delta_at(self, epsilon: float) -> float:
-        """delta_L at any epsilon."""
-        best = float(delta_lower(self.corner_alpha, self.corner_beta, epsilon).max())
-        return max(best, self.delta_lower) if epsilon == 0.0 else best
-
 
 def check_levels(confidence: float, delta: float) -> Levels:
     """The shares of the error, or what is wrong with the question."""
@@ -105,13 +100,13 @@ def estimate(trials: Labelled, judge: Judge, *, confidence: float, delta: float)
     false_positives, false_negatives = int((smaller > judge.threshold).sum()), int((larger <= judge.threshold).sum())
     alpha = two_sided(false_positives, smaller.size, levels.side)
     beta = two_sided(false_negatives, larger.size, levels.side)
+    error = 0.5 * (1.0 - confidence)
+    single = upper_limit(false_positives, smaller.size, error), upper_limit(false_negatives, larger.size, error)
     pairs = min(smaller.size, larger.size)
     wrong = int((smaller[:pairs] > judge.threshold).sum() + (larger[:pairs] <= judge.threshold).sum())
     guesses = advantage_limit(wrong, pairs, levels.guesses)
-    corners = _corners(smaller, larger, judge.others, levels.corner(judge.others.size))
-    corner_alpha, corner_beta = (
-        np.append(one, limit) for one, limit in zip(corners, (alpha.upper, beta.upper), strict=True)
-    )
+    others = _corners(smaller, larger, judge.others, levels.corner(judge.others.size))
+    corner_alpha, corner_beta = np.append(others[0], alpha.upper), np.append(others[1], beta.upper)
     order = np.argsort(corner_alpha, kind="stable")
     corner_alpha, corner_beta = corner_alpha[order], corner_beta[order]
     return Estimate(
@@ -125,22 +120,15 @@ def estimate(trials: Labelled, judge: Judge, *, confidence: float, delta: float)
         epsilon_lower=float(epsilon_lower(corner_alpha, corner_beta, delta).max()),
         corner_alpha=corner_alpha,
         corner_beta=corner_beta,
-        paper=_paper(false_positives, smaller.size, false_negatives, larger.size, confidence, delta),
+        paper=Paper(float(epsilon_lower(*single, delta)), float(delta_lower(*single, 0.0))),
         parametric=_parametric(corner_alpha, corner_beta, delta),
     )
 
 
 def _corners(smaller: Array, larger: Array, thresholds: Array, error: float) -> tuple[Array, Array]:
-    ordered_smaller, ordered_larger = np.sort(smaller), np.sort(larger)
-    positives = smaller.size - np.searchsorted(ordered_smaller, thresholds, side="right")
-    negatives = np.searchsorted(ordered_larger, thresholds, side="right")
+    positives = smaller.size - np.searchsorted(np.sort(smaller), thresholds, side="right")
+    negatives = np.searchsorted(np.sort(larger), thresholds, side="right")
     return upper_limit(positives, smaller.size, error), upper_limit(negatives, larger.size, error)
-
-
-def _paper(positives: int, runs: int, negatives: int, runs_larger: int, confidence: float, delta: float) -> Paper:
-    error = 0.5 * (1.0 - confidence)
-    alpha, beta = upper_limit(positives, runs, error), upper_limit(negatives, runs_larger, error)
-    return Paper(float(epsilon_lower(alpha, beta, delta)), float(delta_lower(alpha, beta, 0.0)))
 
 
 def _parametric(alpha: Array, beta: Array, delta: float) -> Parametric:
@@ -159,7 +147,7 @@ def lower_hull(alpha: Array, beta: Array) -> tuple[Array, Array]:
             hull.pop()
         if hull and hull[-1][1] <= point[1]:
             continue
-        while len(hull) > 1 and _above(hull[-2], hull[-1], point):
+        while len(hull) > 1 and _on_or_above_chord(hull[-1], hull[-2], point):
             hull.pop()
         hull.append(point)
     if hull[-1][0] < 1.0:
@@ -167,6 +155,5 @@ def lower_hull(alpha: Array, beta: Array) -> tuple[Array, Array]:
     return np.array([a for a, _ in hull]), np.array([b for _, b in hull])
 
 
-def _above(left: tuple[float, float], middle: tuple[float, float], right: tuple[float, float]) -> bool:
-    """Whether `middle` lies on or above the chord."""
+def _on_or_above_chord(middle: tuple[float, float], left: tuple[float, float], right: tuple[float, float]) -> bool:
     return (middle[1] - left[1]) * (right[0] - left[0]) >= (right[1] - left[1]) * (middle[0] - left[0])

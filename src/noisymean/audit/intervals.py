@@ -34,10 +34,6 @@ class Interval:
     lower: float
     upper: float
 
-    def record(self) -> dict[str, float]:
-        """The three numbers by name, as JSON has them."""
-        return {"estimate": self.estimate, "lower": self.lower, "upper": self.upper}
-
 
 @final
 @dataclass(frozen=True)
@@ -82,11 +78,8 @@ def two_sided(successes: int, trials: int, error: float) -> Interval:
     """Each side wrong with probability `error`."""
     if trials == 0:
         return Interval(math.nan, 0.0, 1.0)
-    return Interval(
-        successes / trials,
-        float(lower_limit(successes, trials, error)),
-        float(upper_limit(successes, trials, error)),
-    )
+    lower, upper = (float(limit(successes, trials, error)) for limit in (lower_limit, upper_limit))
+    return Interval(successes / trials, lower, upper)
 
 
 def advantage_limit(wrong: int, pairs: int, error: float) -> float:

@@ -80,7 +80,6 @@ class KnownPair:
 
     @property
     def dimension(self) -> int:
-        """Numbers in a round."""
         return self.known.mechanism.dimension or 1
 
     @property
@@ -98,7 +97,6 @@ class KnownPair:
 
     @cached_property
     def laws(self) -> dict[Neighbour, MixtureLaw]:
-        """The law on D and on D'."""
         return {neighbour: self._law(neighbour) for neighbour in Neighbour}
 
     def statistics(self, outputs: Array) -> Array:
@@ -136,10 +134,8 @@ class KnownPair:
 
     def log_ratio(self, statistics: Array, steps: int) -> Array:
         """log dM(D')/dM(D) of each release: the sum over its rounds."""
-        ratio = self.laws[Neighbour.LARGER].log_density(statistics) - self.laws[Neighbour.SMALLER].log_density(
-            statistics
-        )
-        return np.asarray(ratio.reshape(-1, steps).sum(axis=1))
+        smaller, larger = (self.laws[neighbour].log_density(statistics) for neighbour in Neighbour)
+        return np.asarray((larger - smaller).reshape(-1, steps).sum(axis=1))
 
     def sample(self, neighbour: Neighbour, generator: np.random.Generator, rounds: int) -> Array:
         """Statistics of `rounds` independent rounds, without the n coordinates: those across are one chi-square number."""
@@ -203,16 +199,13 @@ class KnownPair:
         assert self.known.structured is not None
         datasets = self.known.structured.datasets
         nodes = binomial.enumerated(self._count, rate)
+        sums = datasets.shared * nodes.sizes
         with np.errstate(divide="ignore"):
             weights = np.log(nodes.weights)
             if not extra:
-                return weights, nodes.sizes, datasets.shared * nodes.sizes
-            out, joined = np.log1p(-rate) if rate < 1.0 else -np.inf, np.log(rate)
-        return (
-            np.concatenate([weights + out, weights + joined]),
-            np.concatenate([nodes.sizes, nodes.sizes + 1.0]),
-            np.concatenate([datasets.shared * nodes.sizes, datasets.shared * nodes.sizes + datasets.new]),
-        )
+                return weights, nodes.sizes, sums
+            weights = np.concatenate([weights + np.log1p(-rate), weights + np.log(rate)])
+        return weights, np.append(nodes.sizes, nodes.sizes + 1.0), np.append(sums, sums + datasets.new)
 
     def _by_batch(self, rate: float, extra: bool) -> tuple[Array, Array, Array]:
         """Log weights, sizes and membership (records first) of every batch."""

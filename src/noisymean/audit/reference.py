@@ -87,14 +87,13 @@ def weighted(smaller: Array, larger: Array) -> FiniteOutcomes:
 
 def simulated(pair: KnownPair, steps: int, generator: np.random.Generator, draws: int) -> tuple[Array, Array]:
     """`draws` log-likelihood ratios under D and under D'."""
-    found = []
-    for neighbour in Neighbour:
-        parts = []
-        for first in range(0, draws, at_once := max(1, _AT_ONCE // steps)):
-            count = min(at_once, draws - first)
-            parts.append(pair.log_ratio(pair.sample(neighbour, generator, count * steps), steps))
-        found.append(np.concatenate(parts))
-    return found[0], found[1]
+    at_once = max(1, _AT_ONCE // steps)
+    counts = [min(at_once, draws - first) for first in range(0, draws, at_once)]
+    smaller, larger = (
+        np.concatenate([pair.log_ratio(pair.sample(neighbour, generator, count * steps), steps) for count in counts])
+        for neighbour in Neighbour
+    )
+    return smaller, larger
 
 
 def closed_form(known: Known) -> TradeOff | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, final
@@ -73,8 +73,8 @@ class Audit(Result):
             "target": self.target,
             "trials": self.finished,
             "confidence": found.confidence,
-            "alpha": found.alpha.record(),
-            "beta": found.beta.record(),
+            "alpha": asdict(found.alpha),
+            "beta": asdict(found.beta),
             "epsilon_lower": finite(found.epsilon_lower),
             "delta_lower": found.delta_lower,
             "curve": {"alpha": listed(alpha), "beta": listed(beta)},
@@ -104,10 +104,7 @@ class Audit(Result):
             "judged": found.judged,
             "delta": found.delta,
             "paper": {"epsilon_lower": finite(found.paper.epsilon_lower), "delta_lower": found.paper.delta_lower},
-            "gdp_parametric": {
-                "mu_lower": finite(found.parametric.mu_lower),
-                "epsilon_lower": finite(found.parametric.epsilon_lower),
-            },
+            "gdp_parametric": {name: finite(value) for name, value in asdict(found.parametric).items()},
             "seed": self.plan.seed,
             "interrupted": self.interrupted,
             "configuration": self.plan.configuration(),

@@ -46,7 +46,6 @@ class Processes:
             raise InvalidInput("jobs", self.count, "a whole number from 1 to 4096")
 
     def run(self, plan: Plan, indices: Sequence[int]) -> Iterator[Block]:
-        """In the order in which they are finished."""
         if self.count == 1:
             yield from (run_block(plan, index) for index in indices)
             return
@@ -73,7 +72,6 @@ class Dask:
     patience: float = 10.0
 
     def run(self, plan: Plan, indices: Sequence[int]) -> Iterator[Block]:
-        """In the order in which they are finished; a few are handed out ahead."""
         try:
             dask: Any = importlib.import_module("dask.distributed")
         except ImportError:
@@ -86,7 +84,6 @@ class Dask:
                 ) as cluster,
                 dask.Client(cluster) as client,
             ):
-                # Ctrl-C reaches the whole group of processes; it is ours alone to answer
                 client.run(_ignore_interrupts)
                 yield from _submitted(dask, client, plan, indices, self.count)
             return
@@ -118,7 +115,6 @@ def _submitted(dask: Any, client: Any, plan: Plan, indices: Sequence[int], worke
 
 
 def _in_a_worker(plan: Plan, index: int) -> Block:
-    # Ctrl-C reaches the whole group of processes; it is ours alone to answer
     _ignore_interrupts()
     return run_block(plan, index)
 
@@ -133,6 +129,7 @@ def _dead_worker(plan: Plan) -> FaultyTrial:
 
 
 def _ignore_interrupts() -> None:
+    # Ctrl-C reaches the whole group of processes; it is for the first of them alone to answer
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
@@ -180,9 +177,8 @@ def run(
     progress(finished)
     there = {block.index for block in blocks}
     missing = [index for index in range(plan.blocks) if index not in there]
-    results = workers.run(plan, missing) if missing else iter(())
     try:
-        for block in results:
+        for block in workers.run(plan, missing) if missing else ():
             if store is not None:
                 store.add(plan, block)
             blocks.append(block)

@@ -54,14 +54,9 @@ class Broken:
     @classmethod
     def like(cls, claim: TradeOff) -> Broken:
         """The claimed mechanism itself, where it is such a one."""
-        match claim:
-            case Subsampled(base=Gaussian(), rate=rate):
-                return cls(rate)
-            case _:
-                return cls(1.0)
+        return cls(claim.rate if isinstance(claim, Subsampled) and isinstance(claim.base, Gaussian) else 1.0)
 
     def curve(self, shift: float) -> TradeOff:
-        """The trade-off function of the mechanism at this shift over its noise."""
         return Gaussian(shift) if self.rate == 1.0 else Subsampled(Gaussian(shift), self.rate)
 
     def main_point(self, shift: float) -> tuple[float, float]:
@@ -89,9 +84,7 @@ class Sight:
     @property
     def factor(self) -> float:
         """By how much the claimed epsilon has to be broken to be seen."""
-        if self.epsilon is None:
-            return math.inf
-        return self.epsilon / self.claimed if self.claimed > 0.0 else math.inf
+        return math.inf if self.epsilon is None or self.claimed <= 0.0 else self.epsilon / self.claimed
 
     def __str__(self) -> str:
         size = f"{self.trials:,} trials at {100.0 * self.confidence:g} % confidence"
@@ -128,11 +121,10 @@ class Check:
 
     def _by_a_corner(self, broken: Broken, shift: float, runs: int) -> bool:
         levels, rates, truth = Levels(self.confidence), np.array(RATES), broken.curve(shift)
-        first, second = broken.main_point(shift)
-        if self._below(np.array([first]), np.array([second]), runs, levels.side):
+        first, second = (np.array([rate]) for rate in broken.main_point(shift))
+        if self._below(first, second, runs, levels.side):
             return True
-        alpha = np.concatenate([rates, truth.inverse()(rates)])
-        beta = np.concatenate([truth(rates), rates])
+        alpha, beta = np.append(rates, truth.inverse()(rates)), np.append(truth(rates), rates)
         return self.corners and self._below(alpha, beta, runs, levels.corner(alpha.size))
 
     def _below(self, alpha: Array, beta: Array, runs: int, error: float) -> bool:

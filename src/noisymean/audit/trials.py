@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import lru_cache
 from typing import Any, final
 
@@ -58,7 +58,6 @@ class Plan:
 
     @property
     def blocks(self) -> int:
-        """How many there are."""
         return -(-self.trials // self.per_block)
 
     def runs(self, block: int) -> tuple[int, int]:
@@ -68,14 +67,8 @@ class Plan:
 
     def configuration(self) -> dict[str, Any]:
         """All that decides the trials, as JSON: the digest is its hash."""
-        return {
-            "stream": STREAM,
-            "target": json.loads(self.target),
-            "distinguisher": json.loads(self.distinguisher),
-            "seed": self.seed,
-            "trials": self.trials,
-            "per_block": self.per_block,
-        }
+        described = {"target": json.loads(self.target), "distinguisher": json.loads(self.distinguisher)}
+        return {"stream": STREAM, **asdict(self), **described}
 
     def digest(self) -> str:
         """The name under which a store files the blocks."""
@@ -110,8 +103,8 @@ class Block:
 
     @property
     def trials(self) -> int:
-        """The number of runs in the block, on both datasets together."""
-        return int(self.smaller.shape[0] + self.larger.shape[0])
+        """Runs on both datasets together."""
+        return len(self.smaller) + len(self.larger)
 
 
 def joined(blocks: Sequence[Block]) -> Labelled:
@@ -127,22 +120,12 @@ def _stacked(parts: list[Array]) -> Array:
 
 def run_block(what: Plan, index: int) -> Block:
     """All trials of one block, a few at a time."""
-    target, distinguisher = _built(what.target, what.distinguisher)
-    sides = [
-        _side(what, target, distinguisher, index, number, neighbour, runs)
-        for number, (neighbour, runs) in enumerate(zip(Neighbour, what.runs(index), strict=True))
-    ]
-    return Block(index, *sides)
-
-
-def sequence(seed: int, *key: int) -> np.random.SeedSequence:
-    """Where the randomness of a part of an audit comes from."""
-    return np.random.SeedSequence(seed, spawn_key=key)
+    return Block(index, *(_side(what, index, number, neighbour) for number, neighbour in enumerate(Neighbour)))
 
 
 def generator(seed: int, *key: int) -> np.random.Generator:
-    """SFC64: the fastest of numpy's generators at normal numbers, and a good one."""
-    return np.random.Generator(np.random.SFC64(sequence(seed, *key)))
+    """The randomness of a part of an audit. SFC64: the fastest of numpy's generators at normal numbers, and a good one."""
+    return np.random.Generator(np.random.SFC64(np.random.SeedSequence(seed, spawn_key=key)))
 
 
 @lru_cache(maxsize=2)
@@ -152,15 +135,17 @@ def _built(target: str, distinguisher: str) -> tuple[Target, Distinguisher]:
     return what, distinguishers.rebuilt(json.loads(distinguisher), what)
 
 
-def _side(
-    what: Plan, target: Target, distinguisher: Distinguisher, index: int, number: int, neighbour: Neighbour, runs: int
-) -> Array:
+def _side(what: Plan, index: int, number: int, neighbour: Neighbour) -> Array:
+    """The features of a block's runs on D (number 0) or on D' (number 1)."""
+    target, distinguisher = _built(what.target, what.distinguisher)
     source, coins = generator(what.seed, index, number), generator(what.seed, index, 2 + number)
+    runs = what.runs(index)[number]
     at_once = max(1, _HELD_NUMBERS // max(1, target.dimension * target.steps))
     found = []
     for first in range(0, runs, at_once):
         try:
-            found.append(_features(target, distinguisher, neighbour, source, coins, min(at_once, runs - first)))
+            outputs = _released(target, neighbour, source, min(at_once, runs - first))
+            found.append(_finite(distinguisher.features(outputs, coins)))
         except TrialFault as fault:
             run = first + fault.index
             # runs on D come first
@@ -170,19 +155,15 @@ def _side(
     return _stacked(found)
 
 
-def _features(
-    target: Target,
-    distinguisher: Distinguisher,
-    neighbour: Neighbour,
-    source: np.random.Generator,
-    coins: np.random.Generator,
-    count: int,
-) -> Array:
+def _released(target: Target, neighbour: Neighbour, source: np.random.Generator, count: int) -> Array:
     outputs = target.release(neighbour, source, count)
     wanted = (count, target.steps, target.dimension)
     if outputs.shape != wanted:
         raise TrialFault(0, f"released shape {outputs.shape[1:]} where {wanted[1:]} was promised")
-    features = distinguisher.features(outputs, coins)
+    return outputs
+
+
+def _finite(features: Array) -> Array:
     finite = np.isfinite(features).all(axis=1)
     if not finite.all():
         raise TrialFault(int(np.argmin(finite)), "released a number that is not finite")

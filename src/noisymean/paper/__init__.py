@@ -20,6 +20,6 @@ How an experiment is built, and run:
 What is run:
 
     methods, dpsur         the four published methods that the paper audits
-    models, model_sizes    the networks that they train
+    models, photographs    the networks that they train, on images
     data                   MNIST, Fashion-MNIST and CIFAR-10
 """

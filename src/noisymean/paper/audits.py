@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import final
+from typing import Any, final
 
 from noisymean.audit import Audit, Processes, audit, distinguisher
 from noisymean.audit.distinguishers import NormalityTest
 from noisymean.audit.reference import Reference
 from noisymean.audit.store import Store
+from noisymean.mechanisms import ASGM, EASGM
 from noisymean.paper.experiment import Effort
 from noisymean.targets.protocol import Target
+from noisymean.targets.synthetic import Synthetic
 
 
 @final
@@ -49,6 +52,11 @@ def run_audit(
     if result.interrupted:
         raise KeyboardInterrupt
     return result
+
+
+def synthetic(kind: type[EASGM] | type[ASGM], setting: Mapping[str, Any], effort: Effort) -> Synthetic:
+    """A mechanism on random gradients of the paper's length, at its noise."""
+    return Synthetic(mechanism=kind(noise_multiplier=10.0, **setting), max_grad_norm=0.1, gradient_seed=effort.seed)
 
 
 def word_of(result: Audit) -> str:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from noisymean.mechanisms import ASGM, LEAST_NOISE, SGM, exact_rate
 from noisymean.numerics.logs import Array
 from noisymean.paper.photographs import Photographs
 from noisymean.targets.claims import claimed_curve
+from noisymean.targets.opacus_releases.sources import clipped
 from noisymean.targets.plain import from_plain, to_plain
 from noisymean.targets.protocol import Knob, Known, Neighbour, Request, Runnable
 from noisymean.targets.records import GivenRows
@@ -64,6 +65,7 @@ class Dpsur:
     max_grad_norm: float = 0.1
     denominator: Denominator = Denominator.BATCH
     selection: Selection | None = None
+    steps: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sample_rate", exact_rate(self.sample_rate))
@@ -81,28 +83,19 @@ class Dpsur:
 
     @property
     def name(self) -> str:
-        """Which of the two, on what."""
         selected = ", selective release" if self.selection is not None else ""
         return f"DPSUR as in its {self.denominator.value}{selected}, {self.records.words}"
 
     @property
     def dimension(self) -> int:
-        """Numbers in an update."""
         return self.records.dimension
 
-    @property
-    def steps(self) -> int:
-        """One update."""
-        return 1
-
     def configuration(self) -> Mapping[str, Any]:
-        """The records and every number."""
         # what the records are is told by their fields
         return {"target": "dpsur", **to_plain(self), "records": to_plain(self.records)}
 
     @classmethod
     def from_configuration(cls, configuration: Mapping[str, Any]) -> Dpsur:
-        """The inverse of `configuration`."""
         described = configuration["records"]
         kind: type[GivenRows | Photographs] = GivenRows if "rows" in described else Photographs
         return from_plain(cls, {**configuration, "records": from_plain(kind, described)})
@@ -125,14 +118,10 @@ class Dpsur:
 
     def release(self, neighbour: Neighbour, generator: np.random.Generator, trials: int) -> Array:
         """Updates; with selection, zero where the candidate was not accepted."""
-        updates = np.empty((trials, 1, self.dimension))
+        updates, selection = np.empty((trials, 1, self.dimension)), self.selection
         for update in updates[:, 0]:
             self._update(neighbour, generator, update)
-            if (
-                self.selection is not None
-                and update.any()
-                and not self._accepted(self.selection, neighbour, generator, update)
-            ):
+            if selection is not None and update.any() and not self._accepted(selection, neighbour, generator, update):
                 update[:] = 0.0
         return updates
 
@@ -142,48 +131,40 @@ class Dpsur:
 
     def _update(self, neighbour: Neighbour, generator: np.random.Generator, update: Array) -> None:
         batch = self._batch(neighbour, generator)
-        divisor: float = max(len(batch), 1)
+        divisor = max(len(batch), 1)
         if self.denominator is Denominator.OTHER_BATCH:
             if not len(batch):
                 update[:] = 0.0
                 return
-            divisor = len(self._batch(neighbour, generator)) or self.nominal_batch
+            # the batch size that the user has set: a constant, the same for D and D'
+            nominal = max(1, round(self.dataset_size * self.sample_rate))
+            divisor = len(self._batch(neighbour, generator)) or nominal
         generator.standard_normal(out=update)
         update *= self.noise_multiplier * self.max_grad_norm
         for record in batch:
             update += self._rows[record]
         update /= divisor
 
-    @property
-    def nominal_batch(self) -> int:
-        """The batch size that the user has set: a constant, the same for D and D'."""
-        return max(1, round(self.dataset_size * self.sample_rate))
-
     def _accepted(
         self, selection: Selection, neighbour: Neighbour, generator: np.random.Generator, update: Array
     ) -> bool:
-        batch = self._batch(neighbour, generator)
-        change = (
-            self._mean_loss(batch, update * -selection.learning_rate) - self._mean_loss(batch, None)
-            if len(batch)
-            else 0.0
-        )
+        batch, change = self._batch(neighbour, generator), 0.0
+        if len(batch):
+            moved, still = (self._mean_loss(batch, rate * update) for rate in (-selection.learning_rate, 0.0))
+            change = moved - still
         noise = 2.0 * selection.bound * selection.noise_multiplier * generator.standard_normal()
         clipped = min(max(change, -selection.bound), selection.bound)
         return bool(clipped + noise < selection.threshold * selection.bound)
 
     @cached_property
     def _trained(self) -> tuple[Any, Any, Any]:
-        """Network, task and records of D'."""
+        """Where gradients come from, its network, and the records of D'."""
+        source = self.records.source()
         try:
-            from noisymean.paper.models import model_named
+            network = source.module()
         except ModuleNotFoundError:
             raise MissingDependency("torch", "audit") from None
-        assert isinstance(self.records, Photographs)
-        model = model_named(self.records.model)
-        task = model.task(self.records.draws)
-        images = self.records.images(self.dataset_size + 1)
-        return model.build(self.records.seed), task, task.records(images, self.records.draws_seed)
+        return source, network, source.records(self.records.arrays(self.dataset_size + 1))
 
     @cached_property
     def _rows(self) -> Array:
@@ -191,31 +172,23 @@ class Dpsur:
         if isinstance(self.records, GivenRows):
             given = np.asarray(self.records.rows, np.float64)
             norms = np.linalg.norm(given, axis=1, keepdims=True)
-            shortened: Array = given * np.minimum(self.max_grad_norm / (norms + 1e-6), 1.0)
-            return shortened
-        network, task, records = self._trained
-        from noisymean.paper.models import clipped, gradients_of
+            return np.asarray(given * np.minimum(self.max_grad_norm / (norms + 1e-6), 1.0))
+        source, network, records = self._trained
+        return np.asarray(clipped(source.gradients(network, records).double(), self.max_grad_norm))
 
-        rows: Array = clipped(gradients_of(network, task, records).double(), self.max_grad_norm).numpy()
-        return rows
-
-    def _mean_loss(self, batch: np.ndarray[Any, np.dtype[np.intp]], change: Array | None) -> float:
-        """The loss on a batch, of the model or of the model plus a change."""
+    def _mean_loss(self, batch: np.ndarray[Any, np.dtype[np.intp]], change: Array) -> float:
+        """The loss on a batch, of the model plus a change."""
         import torch
         from torch.func import functional_call
 
-        network, task, records = self._trained
+        source, network, records = self._trained
         chosen = tuple(part[torch.from_numpy(batch)] for part in records)
-        weights, start = {}, 0
-        for name, parameter in network.named_parameters():
-            moved = parameter.detach()
-            if change is not None:
-                part = torch.from_numpy(change[start : start + parameter.numel()]).to(parameter.dtype)
-                moved = moved + part.reshape(parameter.shape)
-            start += parameter.numel()
-            weights[name] = moved
+        names, parameters = zip(*network.named_parameters(), strict=True)
+        changes = map(torch.from_numpy, np.split(change, np.cumsum([one.numel() for one in parameters])[:-1]))
+        moved = [one.detach() + part.to(one.dtype).view_as(one) for one, part in zip(parameters, changes, strict=True)]
+        weights = dict(zip(names, moved, strict=True))
         with torch.no_grad():
-            losses = [one.losses(functional_call(network, weights, one.inputs)).mean() for one in task.passes(chosen)]
+            losses = [one.losses(functional_call(network, weights, one.inputs)).mean() for one in source.passes(chosen)]
         return float(torch.stack(losses).mean())
 
 
@@ -228,12 +201,10 @@ class DpsurUpdate(Runnable):
 
     @property
     def name(self) -> str:
-        """Which of the two."""
         return f"DPSUR as in its {self.denominator.value}"
 
     @property
     def knob(self) -> Knob:
-        """A rate."""
         return Knob.RATE
 
     def run(self, run: Request) -> Array:

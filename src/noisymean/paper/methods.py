@@ -10,13 +10,14 @@ The paper's settings: C = 0.1, sigma = 10, |D| = 4; q = 0.005 for EASGM, 0.7 for
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import final
+from typing import Any, final
 
 from noisymean.errors import InvalidInput
 from noisymean.paper.data import named
-from noisymean.paper.dpsur import Denominator, Dpsur, DpsurUpdate, Selection
+from noisymean.paper.dpsur import Dpsur, DpsurUpdate
 from noisymean.paper.photographs import Photographs
 from noisymean.targets.device import AUTO
 from noisymean.targets.opacus import OpacusRelease, OpacusTarget
@@ -24,7 +25,7 @@ from noisymean.targets.opacus_releases.setup import AtRate, Mode, Reduction
 from noisymean.targets.protocol import Runnable
 
 EASGM_RATE, ASGM_RATE, FEASGM_RATE = Fraction(1, 200), Fraction(7, 10), Fraction(1, 2)
-NOISE, BOUND, RECORDS = 10.0, 0.1, 4
+PAPER: Mapping[str, Any] = {"dataset_size": 4, "noise_multiplier": 10.0, "max_grad_norm": 0.1}
 
 
 @final
@@ -77,10 +78,7 @@ def opacus_method(
     dataset: str,
     *,
     release: str | None = None,
-    dataset_size: int = RECORDS,
     sample_rate: Fraction | None = None,
-    noise_multiplier: float = NOISE,
-    max_grad_norm: float = BOUND,
     mode: Mode = Mode.REPLAY,
     reduction: Reduction = Reduction.MEAN,
     poisson: bool = True,
@@ -88,21 +86,22 @@ def opacus_method(
     seed: int = 0,
     data_dir: str | None = None,
     device: str = AUTO,
+    **settings: Any,
 ) -> OpacusTarget:
-    """A method built on Opacus, at the release the paper audited unless another is given; the rate follows the release."""
+    """A method built on Opacus, at the release the paper audited unless another is given; the rate follows the release.
+
+    `settings` are `dataset_size`, `noise_multiplier` and `max_grad_norm`, the paper's unless given.
+    """
     method = method_named(name)
     if method.audited is None:
         raise InvalidInput("method", name, "built on Opacus", "DPSUR has an update rule of its own: use dpsur_method")
     version = release or method.audited
-    rate = sample_rate or _paper_rate(version, poisson)
     return OpacusTarget(
         library=OpacusRelease(version=version, mode=mode, reduction=reduction, poisson=poisson, device=device),
-        dataset_size=dataset_size,
         records=Photographs(dataset=dataset, model=method.model(dataset), seed=seed, draws=draws, data_dir=data_dir),
-        sampling=AtRate(rate),
-        noise_multiplier=noise_multiplier,
-        max_grad_norm=max_grad_norm,
+        sampling=AtRate(sample_rate or _paper_rate(version, poisson)),
         label=method.title,
+        **{**PAPER, **settings},
     )
 
 
@@ -112,25 +111,8 @@ def _paper_rate(version: str, poisson: bool) -> Fraction:
     return EASGM_RATE if version in ("0.14.0", "0.15.0") and poisson else ASGM_RATE
 
 
-def dpsur_method(
-    dataset: str,
-    *,
-    denominator: Denominator = Denominator.BATCH,
-    selection: Selection | None = None,
-    dataset_size: int = RECORDS,
-    sample_rate: Fraction = ASGM_RATE,
-    noise_multiplier: float = NOISE,
-    max_grad_norm: float = BOUND,
-    seed: int = 0,
-    data_dir: str | None = None,
-) -> Dpsur:
-    """DPSUR at the paper's settings."""
-    return Dpsur(
-        records=Photographs(dataset=dataset, model=METHODS["dpsur"].model(dataset), seed=seed, data_dir=data_dir),
-        dataset_size=dataset_size,
-        sample_rate=sample_rate,
-        noise_multiplier=noise_multiplier,
-        max_grad_norm=max_grad_norm,
-        denominator=denominator,
-        selection=selection,
-    )
+def dpsur_method(dataset: str, *, seed: int = 0, data_dir: str | None = None, **settings: Any) -> Dpsur:
+    """DPSUR at the paper's settings, unless other values of its fields are given."""
+    model = METHODS["dpsur"].model(dataset)
+    records = Photographs(dataset=dataset, model=model, seed=seed, data_dir=data_dir)
+    return Dpsur(records=records, **{**PAPER, "sample_rate": ASGM_RATE, **settings})

@@ -28,7 +28,6 @@ class Section:
 
     @property
     def drawn(self) -> page.Block | None:
-        """The picture, inside the page."""
         return None if self.picture is None else page.picture_block(self.picture, caption=self.record["finding"])
 
     @property

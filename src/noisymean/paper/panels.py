@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any, final
 
 from noisymean.paper.rows import Table
@@ -18,7 +19,6 @@ else:
     Axes = Figure = Any
 
 BETA = "false negative rate β"
-_UNIT_SQUARE: dict[str, Any] = {"aspect": "equal", "xticks": [0, 0.5, 1], "yticks": [0, 0.5, 1]}
 
 
 @contextmanager
@@ -33,7 +33,7 @@ def canvas(width: float, height: float, title: str) -> Iterator[Figure]:
 
 def unit_square(axes: Axes, edge: float = 0.0) -> None:
     """Both axes from 0 to 1; `edge` leaves room for a curve that runs along an axis."""
-    axes.set(xlim=(-edge, 1), ylim=(-edge, 1), **_UNIT_SQUARE)
+    axes.set(xlim=(-edge, 1), ylim=(-edge, 1), aspect="equal", xticks=[0, 0.5, 1], yticks=[0, 0.5, 1])
 
 
 @final
@@ -59,15 +59,14 @@ def curve_panels(
     across = len(lines[0])
     with canvas(panel[0] * max(across, 2) + 0.5, panel[1] * len(lines) + 0.9, title) as figure:
         grid = figure.subplots(len(lines), across, sharex=True, sharey=True, squeeze=False)
-        for axes, one in zip(grid.flat, (one for line in lines for one in line), strict=True):
+        for axes, one in zip(grid.flat, chain.from_iterable(lines), strict=True):
             _draw_curves(axes, one, styles)
         for axes, (first, *_) in zip(grid[:, 0], lines, strict=True):
             axes.set_ylabel(first.left)
         for axes in grid[-1]:
             axes.set_xlabel("false positive rate α")
-        handles, labels = grid[0][0].get_legend_handles_labels()
-        columns = {"ncols": legend_columns, "frameon": False, "handlelength": 3.4}
-        figure.legend(handles, labels, loc="outside lower center", **columns)
+        shown = grid[0][0].get_legend_handles_labels()
+        figure.legend(*shown, loc="outside lower center", ncols=legend_columns, frameon=False, handlelength=3.4)
     return figure
 
 

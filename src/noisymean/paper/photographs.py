@@ -8,19 +8,40 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from noisymean.errors import InvalidInput
 from noisymean.paper import data
-from noisymean.paper.model_sizes import parameters_of
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
+    from noisymean.paper.models import Task
     from noisymean.targets.opacus_releases.sources import Pass, Record
+
+# How many numbers each model of the catalogue releases; known without torch, asserted where the networks are built.
+PARAMETERS = {
+    "cnn-grey": 26_010,
+    "cnn-colour": 550_570,
+    "cnn-colour-small": 167_642,
+    "unet-grey": 1_485_217,
+    "unet-colour": 1_486_947,
+    "unet-privimage": 1_754_499,
+}
+
+
+def parameters_of(model: str) -> int:
+    """Trainable numbers of the model of that name.
+
+    >>> parameters_of("unet-grey")
+    1485217
+    """
+    if model not in PARAMETERS:
+        raise InvalidInput("model", model, f"one of {', '.join(PARAMETERS)}")
+    return PARAMETERS[model]
 
 
 @final
@@ -38,31 +59,22 @@ class Photographs:
 
     @property
     def words(self) -> str:
-        """The model and its images."""
         return f"{self.model} on {self.dataset}"
 
     @property
     def dimension(self) -> int:
-        """Trainable numbers of the model."""
         return parameters_of(self.model)
 
     @property
     def is_labelled(self) -> bool:
-        """Whether the model is a classifier."""
         return "cnn" in self.model
 
-    def images(self, count: int) -> data.Images:
-        """The first `count`."""
-        folder = Path(self.data_dir) if self.data_dir is not None else None
-        return data.load(self.dataset, data_dir=folder).first(count)
-
     def source(self) -> Network:
-        """The model, by name and seed."""
         return Network(self.model, self.seed, self.draws, self.draws_seed)
 
     def arrays(self, count: int) -> list[NDArray[Any]]:
         """Pixels and labels."""
-        images = self.images(count)
+        images = data.load(self.dataset, data_dir=self.data_dir).first(count)
         return [np.asarray(images.pixels), np.asarray(images.labels)]
 
 
@@ -78,29 +90,23 @@ class Network:
     kind: ClassVar[str] = "Network"
 
     @cached_property
-    def task(self) -> Any:
-        """What the model is trained for."""
+    def task(self) -> Task:
         from noisymean.paper.models import model_named
 
         return model_named(self.model).task(self.draws)
 
     def module(self) -> nn.Module:
-        """The untrained network."""
         from noisymean.paper.models import model_named
 
         return model_named(self.model).build(self.seed)
 
     def records(self, arrays: Sequence[NDArray[Any]]) -> Record:
-        """Images as the task wants them."""
         pixels, labels = arrays
         dataset = data.named("mnist" if pixels.shape[-1] == 1 else "cifar10")
-        made: Record = self.task.records(data.Images(dataset, pixels, labels), self.draws_seed)
-        return made
+        return self.task.records(data.Images(dataset, pixels, labels), self.draws_seed)
 
     def passes(self, records: Record) -> Iterator[Pass]:
-        """Those of the task."""
-        found: Iterator[Pass] = self.task.passes(records)
-        return found
+        return self.task.passes(records)
 
     def gradients(self, module: nn.Module, records: Record) -> Tensor:
         """By the model's own backward pass, averaged over the passes of a record."""

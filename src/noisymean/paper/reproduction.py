@@ -41,12 +41,10 @@ class Reproduced:
 
     @property
     def comparisons(self) -> list[Comparison]:
-        """The paper's statements beside the rows."""
         return [statement.compare(self.rows.table) for statement in self.experiment.statements]
 
     @property
     def finding(self) -> str:
-        """What the rows show, in a sentence."""
         return self.experiment.finding(self.rows.table)
 
     def record(self) -> dict[str, object]:
@@ -73,7 +71,6 @@ class Failed:
     ours: bool = False
 
     def record(self) -> dict[str, object]:
-        """As plain values, for JSON and for the page."""
         return {**_described(self.experiment), "fault": self.fault}
 
 
@@ -94,27 +91,24 @@ class Reproduction:
 
     @property
     def page(self) -> Path:
-        """Where the page of all experiments is."""
         return self.folder / "index.html"
 
     def all(self) -> list[Reproduced | Failed]:
         """Every experiment, whatever happens to the others. The page is there from the first one on, and grows."""
         results: list[Reproduced | Failed] = []
         for experiment in self.experiments.values():
-            results.append(self._one_or_its_fault(experiment))
+            try:
+                results.append(self.one(experiment))
+            except (NoisymeanError, OSError) as fault:
+                self.note(f"{experiment.name}: failed: {fault}")
+                results.append(Failed(experiment, " ".join(str(fault).split())))
+            except Exception as fault:  # the others go on
+                traceback.print_exc()
+                self.note(f"{experiment.name}: failed, a fault of noisymean's")
+                why = f"a fault of noisymean's: {type(fault).__name__}: {fault}"
+                results.append(Failed(experiment, why, ours=True))
             self._write_page(results)
         return results
-
-    def _one_or_its_fault(self, experiment: Experiment) -> Reproduced | Failed:
-        try:
-            return self.one(experiment)
-        except (NoisymeanError, OSError) as fault:
-            self.note(f"{experiment.name}: failed: {fault}")
-            return Failed(experiment, " ".join(str(fault).split()))
-        except Exception as fault:  # the others go on
-            traceback.print_exc()
-            self.note(f"{experiment.name}: failed, a fault of noisymean's")
-            return Failed(experiment, f"a fault of noisymean's: {type(fault).__name__}: {fault}", ours=True)
 
     def one(self, experiment: Experiment) -> Reproduced:
         """One experiment with its files; its rows are those of an earlier run if that was the same run."""
@@ -128,9 +122,7 @@ class Reproduction:
         before = load_rows(saved, key)
         if before is not None:
             announce("kept from an earlier run")
-            rows = before
-        else:
-            rows = SavedRows(Table(experiment.rows(self.effort, announce)), perf_counter() - start)
+        rows = before or SavedRows(Table(experiment.rows(self.effort, announce)), perf_counter() - start)
         with _writing(self.folder):
             if before is None and experiment.complete(rows.table):
                 save_rows(saved, key, rows)
@@ -146,19 +138,14 @@ class Reproduction:
         return shlex.join([*words, "--out", self.typed_folder])
 
     def _write_page(self, results: Sequence[Reproduced | Failed]) -> None:
-        done = {one.experiment.name: one for one in results}
-        text = pages.render(
-            [self._section(one, done.get(one.name)) for one in self.experiments.values()],
-            command=self.command(ALL),
-            quick=self.effort.quick,
-        )
+        done, sections = {one.experiment.name: one for one in results}, []
+        for experiment in self.experiments.values():
+            result = done.get(experiment.name)
+            record = _described(experiment) if result is None else result.record()
+            picture = result.picture.read_bytes() if isinstance(result, Reproduced) else None
+            sections.append(pages.Section(record, self.command(experiment.name), picture))
         with _writing(self.folder), written_whole(self.page) as stream:
-            stream.write(text)
-
-    def _section(self, experiment: Experiment, result: Reproduced | Failed | None) -> pages.Section:
-        record = _described(experiment) if result is None else result.record()
-        picture = result.picture.read_bytes() if isinstance(result, Reproduced) else None
-        return pages.Section(record, self.command(experiment.name), picture)
+            stream.write(pages.render(sections, command=self.command(ALL), quick=self.effort.quick))
 
 
 def _write_csv(table: Table, path: Path) -> None:

@@ -25,7 +25,6 @@ class Table(tuple[Row, ...]):
     __slots__ = ()
 
     def where(self, **values: Value) -> Table:
-        """The rows that have these values."""
         return Table(row for row in self if all(row[name] == value for name, value in values.items()))
 
     def by(self, column: str) -> dict[Value, Table]:
@@ -40,7 +39,6 @@ class Table(tuple[Row, ...]):
         return {key: Table(rows) for key, rows in groups.items()}
 
     def numbers(self, column: str) -> list[float]:
-        """A column as numbers."""
         return [number(row, column) for row in self]
 
     def gap(self, lower: str, upper: str) -> float:

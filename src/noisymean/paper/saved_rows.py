@@ -12,18 +12,19 @@ import json
 import math
 import os
 import platform
-import secrets
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
+from io import TextIOWrapper
 from pathlib import Path
 from typing import IO, Any, TypeAlias, final
 
 from noisymean import __version__
 from noisymean.paper.experiment import Effort
 from noisymean.paper.rows import Table, Value
+from noisymean.report.files import whole_file
 
 Key: TypeAlias = Mapping[str, Any]
 _PACKAGES = ("numpy", "scipy", "torch", "opacus", "dp-accounting")
@@ -81,31 +82,19 @@ def save_rows(path: Path, key: Key, rows: SavedRows) -> None:
 @contextmanager
 def written_whole(path: Path) -> Iterator[IO[str]]:
     """A text file that appears under its name when it is finished, or not at all."""
-    unfinished = path.with_name(f".{secrets.token_hex(8)}.unfinished")
-    try:
-        # an unpaired surrogate, which a fault of somebody else's may hold, has no UTF-8
-        with unfinished.open("x", encoding="utf-8", errors="replace", newline="") as stream:
-            yield stream
-        os.replace(unfinished, path)
-    except BaseException:
-        with suppress(OSError):
-            unfinished.unlink()
-        raise
-
-
-# JSON has no NaN and no infinity.
-_NOT_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+    # an unpaired surrogate, which a fault of somebody else's may hold, has no UTF-8
+    with whole_file(path) as stream, TextIOWrapper(stream, "utf-8", errors="replace", newline="") as text:
+        yield text
 
 
 def _to_plain(value: Value) -> object:
-    if isinstance(value, float) and not math.isfinite(value):
-        return {"float": "NaN" if math.isnan(value) else "Infinity" if value > 0.0 else "-Infinity"}
-    return value
+    """JSON has no NaN and no infinity; Python's words for them are NaN, Infinity and -Infinity."""
+    return {"float": json.dumps(value)} if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _from_plain(value: Any) -> Value:
     if isinstance(value, dict):
-        return _NOT_FINITE[value["float"]]
+        return float(value["float"])
     if isinstance(value, str | int | float):
         return value
     raise TypeError(value)

@@ -56,7 +56,6 @@ class PaperStatement:
     check: Check
 
     def compare(self, rows: Iterable[Row]) -> Comparison:
-        """The statement beside what these rows show."""
         found = self.check(Table(rows))
         return Comparison(self.where, self.says, self.agrees_if, found.result, found.answer, found.reason)
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 
@@ -46,15 +46,10 @@ class Judge:
 class Distinguisher(ABC):
     """Tells D' from D. Built from a target and a configuration, in every process alike."""
 
-    @property
-    @abstractmethod
-    def name(self) -> str:
-        """What it is called on the command line."""
-
-    @property
-    @abstractmethod
-    def training_share(self) -> float:
-        """Share of the trials that are set aside to learn from, and are never judged."""
+    # what it is called on the command line
+    name: ClassVar[str]
+    # share of the trials that are set aside to learn from, and are never judged
+    training_share: ClassVar[float]
 
     @abstractmethod
     def configuration(self) -> Mapping[str, Any]:

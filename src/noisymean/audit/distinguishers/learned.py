@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 
@@ -31,14 +31,8 @@ class Learned(Distinguisher):
     """Score: the log-odds of a logistic regression."""
 
     known: Known | None = None
-
-    @property
-    def name(self) -> str:
-        return "learned"
-
-    @property
-    def training_share(self) -> float:
-        return 0.3
+    name: ClassVar[str] = "learned"
+    training_share: ClassVar[float] = 0.3
 
     def configuration(self) -> Mapping[str, Any]:
         return {"distinguisher": self.name, "projections": self._rows is not None}
@@ -75,9 +69,10 @@ class Learned(Distinguisher):
             from sklearn.preprocessing import PolynomialFeatures, StandardScaler
         except ImportError:
             raise MissingDependency("scikit-learn", "audit") from None
-        fit, rest = _cut(training)
-        rows = np.vstack([fit.smaller, fit.larger])
-        labels = np.repeat([0, 1], [fit.smaller.shape[0], fit.larger.shape[0]])
+        sides = (training.smaller, training.larger)
+        cuts = [int(np.ceil(_FIT_SHARE * len(side))) for side in sides]
+        rows = np.vstack([side[:cut] for side, cut in zip(sides, cuts, strict=True)])
+        labels = np.repeat([0, 1], cuts)
         degree = 2 if rows.shape[1] <= 40 else 1
         model = make_pipeline(
             StandardScaler(),
@@ -90,14 +85,6 @@ class Learned(Distinguisher):
         def score(features: Array) -> Array:
             return np.asarray(model.decision_function(features), dtype=np.float64)
 
-        smaller, larger = score(rest.smaller), score(rest.larger)
+        smaller, larger = (score(side[cut:]) for side, cut in zip(sides, cuts, strict=True))
         main = best_threshold(smaller, larger)
         return Judge(score, main, spread(smaller, larger, main))
-
-
-def _cut(training: Labelled) -> tuple[Labelled, Labelled]:
-    first, second = (int(np.ceil(_FIT_SHARE * rows.shape[0])) for rows in (training.smaller, training.larger))
-    return (
-        Labelled(training.smaller[:first], training.larger[:second]),
-        Labelled(training.smaller[first:], training.larger[second:]),
-    )

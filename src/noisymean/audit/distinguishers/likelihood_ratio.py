@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 
@@ -22,17 +22,11 @@ class LikelihoodRatio(Distinguisher):
     """Score log dM(D')/dM(D), summed over rounds; the threshold 0 is optimal for epsilon = 0 and fixed by that theory."""
 
     known: Known
+    name: ClassVar[str] = "likelihood-ratio"
+    training_share: ClassVar[float] = 0.0
 
     def __post_init__(self) -> None:
         self._pair  # noqa: B018 - refused now, not in a worker
-
-    @property
-    def name(self) -> str:
-        return "likelihood-ratio"
-
-    @property
-    def training_share(self) -> float:
-        return 0.0
 
     def configuration(self) -> Mapping[str, Any]:
         return {"distinguisher": self.name}

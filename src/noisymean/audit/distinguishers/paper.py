@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property, lru_cache
-from typing import Any, final
+from typing import Any, ClassVar, TypeAlias, final
 
 import numpy as np
 from scipy.special import gammaincinv, log_ndtr, ndtr
@@ -83,13 +83,8 @@ def _norm_range(n: int) -> tuple[float, float]:
     return 2.0 * float(gammaincinv(0.5 * n, 0.5 * _LEVEL)), 2.0 * float(gammaincinv(0.5 * n, 1.0 - 0.5 * _LEVEL))
 
 
-@final
-@dataclass(frozen=True, eq=False)
-class _Component:
-    """Mean (as multiples of the rows, or of u) and scale, in the units of the release."""
-
-    mean: Array
-    scale: float
+# Mean (as multiples of the rows, or of u) and scale, in the units of the release.
+_Component: TypeAlias = tuple[Array, float]
 
 
 @final
@@ -99,6 +94,8 @@ class PaperVote(Distinguisher):
 
     known: Known
     test: NormalityTest = NormalityTest.KOLMOGOROV_SMIRNOV
+    name: ClassVar[str] = "paper"
+    training_share: ClassVar[float] = 0.0
 
     def __post_init__(self) -> None:
         count, n = self.known.mechanism.dataset_size or 0, self.known.mechanism.dimension or 1
@@ -112,14 +109,6 @@ class PaperVote(Distinguisher):
         if self.test is NormalityTest.SHAPIRO and not 3 <= n <= 5000:
             raise Undefined("dimension", n, "from 3 to 5000 for the Shapiro test", "use the ks test")
 
-    @property
-    def name(self) -> str:
-        return "paper"
-
-    @property
-    def training_share(self) -> float:
-        return 0.0
-
     def configuration(self) -> Mapping[str, Any]:
         return {"distinguisher": self.name, "test": self.test.value}
 
@@ -129,45 +118,45 @@ class PaperVote(Distinguisher):
     def features(self, outputs: Array, generator: np.random.Generator) -> Array:
         rounds = outputs.reshape(-1, outputs.shape[-1])
         share, total = np.zeros(rounds.shape[0]), 0.0
-        passed: dict[int, Array] = {}
+        last = None
         for weight, p, q in self._pairs:
             # P_B serves both values of i
-            if id(p) not in passed:
-                passed = {id(p): self._passes(rounds, p)}
-            under_p, under_q = passed[id(p)], self._passes(rounds, q)
+            if p is not last:
+                last, under_p = p, self._passes(rounds, *p)
+            under_q = self._passes(rounds, *q)
             coin = (generator.random(rounds.shape[0]) < 0.5).astype(np.float64)
             share += weight * np.where(under_p == under_q, coin, under_q)
             total += weight
         return np.asarray((share / total).reshape(outputs.shape[0], -1).mean(axis=1)[:, None])
 
-    def _passes(self, rounds: Array, component: _Component) -> Array:
+    def _passes(self, rounds: Array, mean: Array, scale: float) -> Array:
         standardised = rounds.copy()
         if self.known.gradients is None:
-            standardised[:, 0] -= component.mean[0]
+            standardised[:, 0] -= mean[0]
         else:
-            standardised -= component.mean @ self.known.gradients
-        standardised /= component.scale
+            standardised -= mean @ self.known.gradients
+        standardised /= scale
         return passes(self.test, standardised)
 
     @cached_property
     def _pairs(self) -> list[tuple[float, _Component, _Component]]:
-        return list(self._all_pairs())
-
-    def _all_pairs(self) -> Iterator[tuple[float, _Component, _Component]]:
+        """Probability, P_B and Q_B^i, of every batch and both values of i."""
         mechanism, count = self.known.mechanism, self.known.mechanism.dataset_size or 0
         rate, new_rate = float(mechanism.rate_at(count)), float(mechanism.rate_at(count + 1))
         # where only the batch decides, a batch without the new record is released alike on D and on D'
         moves = not isinstance(mechanism, BatchDenominator)
+        pairs = []
         for weight, size, sums, with_new in self._batches(rate):
             p = self._component(Neighbour.SMALLER, sums, size)
             if moves:
-                yield weight * (1.0 - new_rate), p, self._component(Neighbour.LARGER, sums, size)
-            yield weight * new_rate, p, self._component(Neighbour.LARGER, with_new, size + 1.0)
+                pairs.append((weight * (1.0 - new_rate), p, self._component(Neighbour.LARGER, sums, size)))
+            pairs.append((weight * new_rate, p, self._component(Neighbour.LARGER, with_new, size + 1.0)))
+        return pairs
 
     def _component(self, neighbour: Neighbour, sums: Array, size: float) -> _Component:
         mechanism, records = self.known.mechanism, neighbour.size(self.known.mechanism.dataset_size or 0)
         divisor = float(mechanism.divisors(records, np.array([size]))[0])
-        return _Component(sums / divisor, mechanism.noise_at(records) * self.known.max_grad_norm / divisor)
+        return sums / divisor, mechanism.noise_at(records) * self.known.max_grad_norm / divisor
 
     def _batches(self, rate: float) -> Iterator[tuple[float, float, Array, Array]]:
         """Probability, size and sum of each batch of D, and its sum with the new record."""
@@ -187,6 +176,4 @@ class PaperVote(Distinguisher):
             size = float(members.sum())
             weight = rate**size * (1.0 - rate) ** (count - size)
             if weight > 0.0:
-                joined = members.copy()
-                joined[-1] = 1.0
-                yield weight, size, members, joined
+                yield weight, size, members, np.append(members[:-1], 1.0)

@@ -41,11 +41,9 @@ class Images:
         return len(self.labels)
 
     def first(self, count: int) -> Images:
-        """The first `count` images."""
         if not 0 <= count <= len(self):
-            raise InvalidInput(
-                "records", count, f"a whole number from 0 to {len(self)}, all that {self.dataset.title} has"
-            )
+            allowed = f"a whole number from 0 to {len(self)}, all that {self.dataset.title} has"
+            raise InvalidInput("records", count, allowed)
         return Images(self.dataset, self.pixels[:count], self.labels[:count])
 
 
@@ -72,7 +70,7 @@ def where_to_read(dataset: Dataset, folder: Path | None) -> str | None:
     return str(folder)
 
 
-def load(name: str, *, train: bool = True, data_dir: Path | None = None) -> Images:
+def load(name: str, *, train: bool = True, data_dir: Path | str | None = None) -> Images:
     """The images of a set, from `data_dir` if given, else from the cache; no network."""
     dataset = named(name)
     if data_dir is not None:
@@ -106,7 +104,8 @@ def _excerpt(path: Path) -> tuple[Bytes, Bytes]:
 
 def _torchvision(dataset: Dataset, root: Path, train: bool) -> tuple[Bytes, Bytes]:
     """The layout that torchvision leaves under `root`; `root` may also be the innermost folder itself."""
-    folder = next((place for place in (root / dataset.torchvision, root) if _holds(dataset, place)), None)
+    sign = "data_batch_1" if dataset.name == "cifar10" else "train-images-idx3-ubyte"
+    folder = next((place for place in (root / dataset.torchvision, root) if _found(place / sign)), None)
     if folder is None:
         raise InvalidInput(
             "data_dir",
@@ -128,14 +127,13 @@ def idx_pair(folder: Path, train: bool) -> tuple[Bytes, Bytes]:
     return read_idx(images)[..., np.newaxis], read_idx(labels)
 
 
-def _holds(dataset: Dataset, folder: Path) -> bool:
-    sign = "data_batch_1" if dataset.name == "cifar10" else "train-images-idx3-ubyte"
-    return (folder / sign).is_file() or (folder / f"{sign}.gz").is_file()
+def _found(path: Path) -> Path | None:
+    """The file, or its compressed form."""
+    return next((one for one in (path, path.with_name(f"{path.name}.gz")) if one.is_file()), None)
 
 
 def _existing(path: Path) -> Path:
-    """The file, or its compressed form."""
-    for candidate in (path, path.with_name(f"{path.name}.gz")):
-        if candidate.is_file():
-            return candidate
-    raise InvalidInput("data_dir", str(path.parent), f"a folder with {path.name} or {path.name}.gz", "copy it there")
+    if (found := _found(path)) is None:
+        wanted = f"a folder with {path.name} or {path.name}.gz"
+        raise InvalidInput("data_dir", str(path.parent), wanted, "copy it there")
+    return found

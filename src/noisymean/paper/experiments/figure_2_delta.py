@@ -9,13 +9,14 @@ import math
 from collections.abc import Iterator
 from itertools import pairwise
 from statistics import median
+from typing import Any
 
 from noisymean.audit.reference import Reference
 from noisymean.mechanisms import ASGM, EASGM
-from noisymean.paper.audits import OPTIMAL, VOTE_KS, VOTE_NORM, Contender, run_audit, word_of
+from noisymean.paper.audits import OPTIMAL, VOTE_KS, VOTE_NORM, Contender, run_audit, synthetic, word_of
 from noisymean.paper.experiment import Announce, Effort, Experiment
 from noisymean.paper.panels import Axes, Figure, canvas
-from noisymean.paper.rows import Row, Table, number, series
+from noisymean.paper.rows import Row, Table, Value, number, series
 from noisymean.paper.statements import Judgement, agreement, in_order, stated
 from noisymean.targets.synthetic import Synthetic
 
@@ -38,10 +39,9 @@ def rows(effort: Effort, announce: Announce) -> Iterator[Row]:
     for kind, rates in RATES.items():
         for rate in rates:
             for size in SIZES:
-                mechanism = kind(dataset_size=size, dimension=100, sample_rate=rate, noise_multiplier=10.0)
-                target = Synthetic(mechanism=mechanism, max_grad_norm=0.1, gradient_seed=effort.seed)
-                setting: Row = {"mechanism": kind.name, "sample_rate": rate, "dataset_size": size, "dimension": 100}
-                yield from ({**setting, **row} for row in _judged(target, effort))
+                setting: dict[str, Any] = {"sample_rate": rate, "dataset_size": size, "dimension": 100}
+                judged = _judged(synthetic(kind, setting, effort), effort)
+                yield from ({"mechanism": kind.name, **setting, **row} for row in judged)
             announce(f"{kind.name} q={rate}: N = {SIZES[0]} to {SIZES[-1]}")
 
 
@@ -51,10 +51,8 @@ def _judged(target: Synthetic, effort: Effort) -> Iterator[Row]:
     for contender in CONTENDERS:
         trials = effort.trials(10_000, 500 if contender is VOTE_KS else 4_000)
         result = run_audit(target, contender, effort, trials, truth=truth)
-        if truth is None:
-            truth = result.reference
-            assert truth is not None
-            exact = truth.curve.advantage()
+        truth = result.reference
+        assert truth is not None
         assert result.claim is not None
         yield {
             "distinguisher": contender.label,
@@ -63,7 +61,7 @@ def _judged(target: Synthetic, effort: Effort) -> Iterator[Row]:
             "beta": result.found.beta.estimate,
             "delta_lower": result.found.delta_lower,
             "delta_lower_paper_intervals": result.found.paper.delta_lower,
-            "exact": exact,
+            "exact": truth.curve.advantage(),
             "exact_standard_error": truth.standard_error,
             "claimed": float(result.claim.delta(0.0)),
             "verdict": word_of(result),
@@ -122,9 +120,8 @@ def _rises(line: Table) -> bool:
     return any(number(b, "exact") > number(a, "exact") + _margin(a, b) for a, b in pairwise(line))
 
 
-def _by_rate(table: Table, kind: type[EASGM] | type[ASGM], contender: Contender = OPTIMAL) -> dict[str, Table]:
-    mine = table.where(mechanism=kind.name, distinguisher=contender.label)
-    return {str(rate): those for rate, those in mine.by("sample_rate").items()}
+def _by_rate(table: Table, kind: type[EASGM] | type[ASGM], contender: Contender = OPTIMAL) -> dict[Value, Table]:
+    return table.where(mechanism=kind.name, distinguisher=contender.label).by("sample_rate")
 
 
 @stated(

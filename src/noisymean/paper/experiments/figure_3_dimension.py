@@ -7,18 +7,18 @@ optimal test shows at several thresholds, and the truth. The paper does not say 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import pairwise, product
+from typing import Any
 
 from noisymean.laws.closed import EpsilonDelta
 from noisymean.mechanisms import ASGM, EASGM
 from noisymean.outward import at_least
-from noisymean.paper.audits import OPTIMAL, VOTE_KS, VOTE_NORM, run_audit
+from noisymean.paper.audits import OPTIMAL, VOTE_KS, VOTE_NORM, run_audit, synthetic
 from noisymean.paper.experiment import Announce, Effort, Experiment
 from noisymean.paper.panels import Figure, Panel, curve_panels
 from noisymean.paper.rows import Row, Table, curve_rows, levels, number, series
 from noisymean.paper.statements import Judgement, agreement, in_order, stated, undecided
 from noisymean.report.plots import Style
-from noisymean.targets.synthetic import Synthetic
 
 DIMENSIONS = (10, 30, 100, 300, 1000, 3000)
 RATES: dict[type[EASGM] | type[ASGM], str] = {EASGM: "0.05", ASGM: "0.7"}
@@ -39,39 +39,36 @@ _STYLES = (
 
 def rows(effort: Effort, announce: Announce) -> Iterator[Row]:
     """One row for each mechanism, dimension and alpha."""
-    for kind, rate in RATES.items():
-        for dimension in DIMENSIONS:
-            mechanism = kind(dataset_size=SIZE, dimension=dimension, sample_rate=rate, noise_multiplier=10.0)
-            target = Synthetic(mechanism=mechanism, max_grad_norm=0.1, gradient_seed=effort.seed)
-            ours = run_audit(target, OPTIMAL, effort, effort.trials(10_000, 5_000))
-            truth, claim = ours.reference, ours.claim
-            assert truth is not None
-            assert claim is not None
-            few = 500 if dimension <= 300 else 200
-            votes = {
-                "paper_ks": run_audit(target, VOTE_KS, effort, effort.trials(10_000, few), truth=truth),
-                "paper_chi2": run_audit(target, VOTE_NORM, effort, effort.trials(10_000, 2_000), truth=truth),
-            }
-            shown = {name: vote.found.paper.epsilon_lower for name, vote in votes.items()}
-            setting: Row = {
-                "mechanism": mechanism.name,
-                "sample_rate": rate,
-                "dataset_size": SIZE,
-                "dimension": dimension,
-                **{f"epsilon_lower_{name}": epsilon for name, epsilon in shown.items()},
-                "epsilon_lower_likelihood_ratio": ours.found.epsilon_lower,
-                "epsilon_claimed": claim.epsilon(DELTA),
-                **{f"trials_{name}": vote.finished for name, vote in votes.items()},
-                "trials_likelihood_ratio": ours.finished,
-            }
-            curves = {
-                "claimed": claim(ALPHA),
-                **{name: EpsilonDelta(epsilon, DELTA)(ALPHA) for name, epsilon in shown.items()},
-                "likelihood_ratio": ours.found.curve(ALPHA),
-                "exact": truth.curve(ALPHA),
-            }
-            yield from curve_rows(setting, ALPHA, curves)
-            announce(f"{mechanism.name} n={dimension}")
+    for (kind, rate), dimension in product(RATES.items(), DIMENSIONS):
+        setting: dict[str, Any] = {"sample_rate": rate, "dataset_size": SIZE, "dimension": dimension}
+        target = synthetic(kind, setting, effort)
+        ours = run_audit(target, OPTIMAL, effort, effort.trials(10_000, 5_000))
+        truth, claim = ours.reference, ours.claim
+        assert truth is not None
+        assert claim is not None
+        few = 500 if dimension <= 300 else 200
+        votes = {
+            "paper_ks": run_audit(target, VOTE_KS, effort, effort.trials(10_000, few), truth=truth),
+            "paper_chi2": run_audit(target, VOTE_NORM, effort, effort.trials(10_000, 2_000), truth=truth),
+        }
+        shown = {name: vote.found.paper.epsilon_lower for name, vote in votes.items()}
+        row: Row = {
+            "mechanism": kind.name,
+            **setting,
+            **{f"epsilon_lower_{name}": epsilon for name, epsilon in shown.items()},
+            "epsilon_lower_likelihood_ratio": ours.found.epsilon_lower,
+            "epsilon_claimed": claim.epsilon(DELTA),
+            **{f"trials_{name}": vote.finished for name, vote in votes.items()},
+            "trials_likelihood_ratio": ours.finished,
+        }
+        curves = {
+            "claimed": claim(ALPHA),
+            **{name: EpsilonDelta(epsilon, DELTA)(ALPHA) for name, epsilon in shown.items()},
+            "likelihood_ratio": ours.found.curve(ALPHA),
+            "exact": truth.curve(ALPHA),
+        }
+        yield from curve_rows(row, ALPHA, curves)
+        announce(f"{kind.name} n={dimension}")
 
 
 def picture(table: Table) -> Figure:

@@ -28,8 +28,7 @@ def _cases(effort: Effort) -> Iterator[Case]:
         for name in METHODS:
             if name == "dpsur":
                 for rate in (ASGM_RATE, HIGHER_RATE):
-                    target = dpsur_method(dataset, sample_rate=rate, data_dir=effort.data_dir)
-                    yield Case(dataset, name, target)
+                    yield Case(dataset, name, dpsur_method(dataset, sample_rate=rate, data_dir=effort.data_dir))
             else:
                 yield on_opacus(name, dataset, effort)
 

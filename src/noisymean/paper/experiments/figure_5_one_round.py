@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import pairwise, product
+from typing import Any
 
 import numpy as np
 
@@ -33,19 +34,13 @@ _ROUNDING = 1e-9
 def rows(effort: Effort, announce: Announce) -> Iterator[Row]:
     """One row for each mechanism, dimension, size and alpha."""
     alpha = effort.levels()
-    for kind, rate in RATES.items():
-        for dimension in DIMENSIONS:
-            for size in SIZES:
-                mechanism = kind(dataset_size=size, dimension=dimension, sample_rate=rate, noise_multiplier=10.0)
-                curves = curve(mechanism, alpha)
-                setting: Row = {
-                    "mechanism": kind.name,
-                    "sample_rate": rate,
-                    "dimension": dimension,
-                    "dataset_size": size,
-                }
-                yield from curve_rows(setting, alpha, {name: getattr(curves, name) for name in COLUMNS})
-            announce(f"{kind.name} n={dimension}")
+    for (kind, rate), dimension in product(RATES.items(), DIMENSIONS):
+        for size in SIZES:
+            setting: dict[str, Any] = {"sample_rate": rate, "dimension": dimension, "dataset_size": size}
+            curves = curve(kind(noise_multiplier=10.0, **setting), alpha)
+            columns = {name: getattr(curves, name) for name in COLUMNS}
+            yield from curve_rows({"mechanism": kind.name, **setting}, alpha, columns)
+        announce(f"{kind.name} n={dimension}")
 
 
 def picture(table: Table) -> Figure:

@@ -9,11 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import final
 
 import numpy as np
 
 from noisymean.mechanisms import Mechanism
+from noisymean.numerics.logs import Array
 from noisymean.outward import at_least
 from noisymean.paper.audits import OPTIMAL, run_audit, word_of
 from noisymean.paper.experiment import Announce, Effort
@@ -51,29 +53,20 @@ class Case:
 
 def on_opacus(name: str, dataset: str, effort: Effort, *, release: str | None = None, dataset_size: int = 4) -> Case:
     """A method built on Opacus, at the release that the paper audited unless another is given, and its twin."""
-    target, twin = (
-        opacus_method(
-            name,
-            dataset,
-            release=release,
-            dataset_size=dataset_size,
-            reduction=reduction,
-            data_dir=effort.data_dir,
-        )
-        for reduction in (Reduction.MEAN, Reduction.SUM)
-    )
-    return Case(dataset, name, target, twin)
+    build = partial(opacus_method, name, dataset, release=release, dataset_size=dataset_size, data_dir=effort.data_dir)
+    return Case(dataset, name, build(), build(reduction=Reduction.SUM))
 
 
 def audit_rows(cases: Iterable[Case], effort: Effort, announce: Announce) -> Iterator[Row]:
     """One row for each case and alpha."""
     for case in cases:
-        found = list(_audit(case, effort))
-        yield from found
-        announce(f"{case.method} on {case.dataset}: {found[-1]['verdict']}")
+        setting, curves = _audit(case, effort)
+        yield from curve_rows(setting, ALPHA, curves)
+        announce(f"{case.method} on {case.dataset}: {setting['verdict']}")
 
 
-def _audit(case: Case, effort: Effort) -> Iterator[Row]:
+def _audit(case: Case, effort: Effort) -> tuple[Row, dict[str, Array]]:
+    """What is the same in all rows of an audit, and its curves."""
     target = case.target
     # an ASGM is told apart by the size of the batch alone, which takes more trials than the scale of the noise
     few = 40 if case.method != "dpsur" else 400
@@ -105,8 +98,7 @@ def _audit(case: Case, effort: Effort) -> Iterator[Row]:
         "delta_lower": result.found.delta_lower,
         "exact_delta": truth.curve.advantage(),
     }
-    curves = {"claimed": claim(ALPHA), "audited": result.found.curve(ALPHA), "exact": truth.curve(ALPHA)}
-    yield from curve_rows(setting, ALPHA, curves)
+    return setting, {"claimed": claim(ALPHA), "audited": result.found.curve(ALPHA), "exact": truth.curve(ALPHA)}
 
 
 def _denominators(mechanism: Mechanism) -> tuple[float, float]:

@@ -44,10 +44,6 @@ _COLUMNS = {
 }
 
 
-class NoRelease(NoisymeanError):
-    """Not one release of the paper's table could be run."""
-
-
 def rows(effort: Effort, announce: Announce) -> list[Row]:
     """One row for each release."""
     audited = audit_opacus(
@@ -57,24 +53,23 @@ def rows(effort: Effort, announce: Announce) -> list[Row]:
     )
     found = [_row(one) for one in audited]
     if all(row["fault"] for row in found if row["paper"] != _NEWER):
-        raise NoRelease(f"no release of the paper's table could be run: {found[0]['fault']}")
+        raise NoisymeanError(f"no release of the paper's table could be run: {found[0]['fault']}")
     return found
 
 
 def _row(one: Audited) -> Row:
-    mean, shipped = one.kind(MEAN), one.kind(NO_POISSON)
+    kinds = {option: kind.value if (kind := one.kind(option)) else "" for option in (MEAN, NO_POISSON, SUM)}
+    poisson = None if one.source is None else one.source.poisson
     divides = next(iter(one.statements()), None)
-    switch = None if one.source is None else one.source.poisson.switch
-    samplers = one.source is not None and bool(one.source.poisson.samplers)
     moves = MEAN in one.findings and one.findings[MEAN].rates.moves_with_size
     return {
         "release": one.version,
-        "mechanism": _name(mean),
-        "mechanism_as_shipped": _name(mean if shipped is None else shipped),
-        "mechanism_sum": _name(one.kind(SUM)),
+        "mechanism": kinds[MEAN],
+        "mechanism_as_shipped": kinds[NO_POISSON] or kinds[MEAN],
+        "mechanism_sum": kinds[SUM],
         "poisson": one.poisson,
-        "poisson_sampler": _YES if samplers else _NO,
-        "poisson_switch": switch or "",
+        "poisson_sampler": _YES if poisson and poisson.samplers else _NO,
+        "poisson_switch": (poisson and poisson.switch) or "",
         "larger_batch_refused": _YES if one.larger_batch is not None else _NO,
         "divides_at": "" if divides is None else f"{divides.place}: {divides.text}",
         "rate_moves_with_size": _YES if moves else _NO,
@@ -84,10 +79,6 @@ def _row(one: Audited) -> Row:
         "against_paper": "; ".join(one.against_paper),
         "fault": "; ".join(dict.fromkeys(one.faults.values())),
     }
-
-
-def _name(kind: Kind | None) -> str:
-    return "" if kind is None else kind.value
 
 
 def _leaks_of_the_count(one: Audited) -> Iterator[str]:
@@ -131,11 +122,11 @@ def notes(table: Table) -> Sequence[str]:
     """What the paper does not speak of."""
     run = table.where(fault="")
     said = [
-        "Releases that an earlier code audit has kept are not run again; `noisymean code-audit opacus --fresh` does."
-    ]
-    said += [
-        f"{row['release']}, which came after the paper, divides by the same floor ({row['mechanism']})."
-        for row in run.where(paper=_NEWER)
+        "Releases that an earlier code audit has kept are not run again; `noisymean code-audit opacus --fresh` does.",
+        *(
+            f"{row['release']}, which came after the paper, divides by the same floor ({row['mechanism']})."
+            for row in run.where(paper=_NEWER)
+        ),
     ]
     if adaptive := [str(row["release"]) for row in table if row["adaptive_clipping"]]:
         said.append(

@@ -2,15 +2,13 @@
 
 classifiers  the convolutional networks of DPSGD-HF and DPSUR
 unet         NCSN++, the network of DP-FETA and PrivImage
-tasks        records, losses and preprocessing: what a gradient is taken of
-gradients    per-record gradients and their clipping
+tasks        records, losses and preprocessing: what a gradient is taken of; per-record gradients
 catalogue    which models there are, by name
 """
 
 from noisymean.paper.models.catalogue import MODELS, Model, model_named
-from noisymean.paper.models.gradients import clipped, gradients_of, parameter_count
-from noisymean.paper.models.tasks import Classification, Diffusion, Task
-from noisymean.targets.opacus_releases.sources import Pass
+from noisymean.paper.models.tasks import Classification, Diffusion, Task, gradients_of, parameter_count
+from noisymean.targets.opacus_releases.sources import Pass, clipped
 
 __all__ = [
     "MODELS",

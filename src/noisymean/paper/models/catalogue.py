@@ -11,10 +11,10 @@ import torch
 from torch import nn
 
 from noisymean.errors import InvalidInput
-from noisymean.paper.model_sizes import parameters_of
 from noisymean.paper.models.classifiers import CIFAR, CIFAR_SMALL, colour_classifier, grey_classifier
 from noisymean.paper.models.tasks import Classification, Diffusion, Task
 from noisymean.paper.models.unet import UNet
+from noisymean.paper.photographs import parameters_of
 
 
 @final
@@ -29,7 +29,6 @@ class Model:
 
     @property
     def parameters(self) -> int:
-        """Trainable numbers."""
         return parameters_of(self.name)
 
     def build(self, seed: int) -> nn.Module:
@@ -39,7 +38,6 @@ class Model:
             return self.network()
 
     def task(self, draws: int = 1) -> Task:
-        """What it is trained for."""
         return Diffusion(draws) if self.diffusion else Classification()
 
 

@@ -1,10 +1,13 @@
-"""What a gradient is taken of: records, their preprocessing, and the loss of each.
+"""What a gradient is taken of: records, their preprocessing, the loss of each; and the gradients.
 
 A classifier has one pass; a diffusion model has K, one for each draw of noise, and the draws belong to the record: they are made
 once, so that computing a gradient twice gives the same gradient. What a record and a pass are: `opacus_releases.sources`.
 
 EDM (Karras et al. 2022), with D = sigma^2 + sigma_d^2: c_skip = sigma_d^2 / D, c_out = sigma sigma_d / sqrt D,
 c_in = 1 / sqrt D, c_noise = ln(sigma) / 4; weight D / (sigma sigma_d)^2; ln sigma ~ N(-1.2, 1.2^2).
+
+The gradient of a record's loss is averaged over its passes *before* it is clipped; then it is scaled by
+min(C / (norm + 1e-6), 1), the factor of the audited libraries.
 """
 
 from __future__ import annotations
@@ -15,7 +18,8 @@ from dataclasses import dataclass
 from typing import Protocol, final
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.func import functional_call, grad, vmap
 from torch.nn import functional
 
 from noisymean.errors import InvalidInput
@@ -62,7 +66,6 @@ class Classification:
         return pixels, torch.from_numpy(images.labels.copy()).to(torch.int64)
 
     def passes(self, records: Record) -> Iterator[Pass]:
-        """One."""
         pixels, labels = records
         yield Pass((pixels,), lambda scores: functional.cross_entropy(scores, labels, reduction="none"))
 
@@ -90,7 +93,6 @@ class Diffusion:
         return pixels, torch.where(dropped, NO_LABEL, labels), sigma, noise
 
     def passes(self, records: Record) -> Iterator[Pass]:
-        """One for each draw."""
         pixels, labels, sigma, noise = records
         for draw in range(sigma.shape[1]):
             yield self._pass(pixels, labels, sigma[:, draw], noise[:, draw])
@@ -106,3 +108,21 @@ class Diffusion:
             return weighted.flatten(1).mean(1)
 
         return Pass((noisy / torch.sqrt(total), torch.log(sigma) / 4.0, labels), losses)
+
+
+def parameter_count(module: nn.Module) -> int:
+    """Trainable numbers."""
+    return sum(parameter.numel() for parameter in module.parameters() if parameter.requires_grad)
+
+
+def gradients_of(module: nn.Module, task: Task, records: Record, chunk: int = 16) -> Tensor:
+    """A row for each record, its numbers in the order of `parameters()`; `chunk` records at a time."""
+    weights = {name: parameter.detach() for name, parameter in module.named_parameters()}
+
+    def loss(weights: dict[str, Tensor], *record: Tensor) -> Tensor:
+        alone = tuple(part.unsqueeze(0) for part in record)
+        losses = [one.losses(functional_call(module, weights, one.inputs))[0] for one in task.passes(alone)]
+        return torch.stack(losses).mean()
+
+    each = vmap(grad(loss), in_dims=(None, *(0 for _ in records)), chunk_size=chunk)
+    return torch.cat([part.flatten(1) for part in each(weights, *records).values()], dim=1)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from enum import Enum
 
 import torch
 from torch import Tensor, nn
@@ -22,14 +21,6 @@ NO_LABEL = LABELS
 ALMOST_ZERO = 1e-10
 ATTENTION = 0.1
 _HALF = math.sqrt(0.5)
-
-
-class Resample(Enum):
-    """What a residual block does to the size of the picture."""
-
-    KEEP = "keep"
-    HALVE = "halve"
-    DOUBLE = "double"
 
 
 def _scaled(layer: nn.Conv2d | nn.Linear, scale: float = 1.0) -> nn.Module:
@@ -51,35 +42,25 @@ def _norm(channels: int) -> nn.Module:
     return nn.GroupNorm(min(channels // 4, 32), channels, eps=1e-6)
 
 
-def _resampled(x: Tensor, how: Resample) -> Tensor:
-    match how:
-        case Resample.KEEP:
-            return x
-        case Resample.HALVE:
-            return functional.avg_pool2d(x, 2)
-        case Resample.DOUBLE:
-            return functional.interpolate(x, scale_factor=2.0, mode="nearest")
-
-
 class Residual(nn.Module):
-    """(skip(x) + h) / sqrt 2, where h sees the embedding between its two convolutions."""
+    """(skip(x) + h) / sqrt 2, where h sees the embedding between its two convolutions; `resample` changes the size of both."""
 
-    def __init__(self, inputs: int, outputs: int, resample: Resample = Resample.KEEP) -> None:
+    def __init__(self, inputs: int, outputs: int, resample: nn.Module | None = None) -> None:
         super().__init__()
-        self.resample = resample
+        self.resample = resample or nn.Identity()
         self.first_norm = _norm(inputs)
         self.first = _conv(inputs, outputs)
         self.embedded = _scaled(nn.Linear(HIDDEN, outputs))
         self.second_norm = _norm(outputs)
         self.second = _conv(outputs, outputs, scale=ALMOST_ZERO)
-        straight = inputs == outputs and resample is Resample.KEEP
+        straight = inputs == outputs and resample is None
         self.skip = nn.Identity() if straight else _conv(inputs, outputs, size=1)
 
     def forward(self, x: Tensor, embedding: Tensor) -> Tensor:
-        h = _resampled(functional.silu(self.first_norm(x)), self.resample)
+        h = self.resample(functional.silu(self.first_norm(x)))
         h = self.first(h) + self.embedded(functional.silu(embedding))[:, :, None, None]
         h = self.second(functional.silu(self.second_norm(h)))
-        mixed: Tensor = (self.skip(_resampled(x, self.resample)) + h) * _HALF
+        mixed: Tensor = (self.skip(self.resample(x)) + h) * _HALF
         return mixed
 
 
@@ -121,36 +102,34 @@ class UNet(nn.Module):
         self.labels = nn.Embedding(LABELS + 1, EMBEDDING)
         self.embed = nn.Sequential(_scaled(nn.Linear(EMBEDDING, HIDDEN)), nn.SiLU(), _scaled(nn.Linear(HIDDEN, HIDDEN)))
         self.enter = _conv(channels, base)
-        sizes = [side >> level for level in range(len(widths))]
-        last = len(widths) - 1
+        # channels and side of the picture at each resolution
+        levels = [(base * times, side >> level) for level, times in enumerate(widths)]
 
         # what the way down leaves for the way up, in channels
         skips, width = [base], base
         self.down = nn.ModuleList()
-        for level, size in enumerate(sizes):
-            for _ in range(blocks):
-                step = nn.ModuleList([Residual(width, base * widths[level])])
-                width = base * widths[level]
-                if size == attention_at:
-                    step.append(Attention(width))
-                self.down.append(step)
+        for level, (wide, size) in enumerate(levels):
+            if level != 0:
+                self.down.append(nn.ModuleList([Residual(width, width, nn.AvgPool2d(2))]))
                 skips.append(width)
-            if level != last:
-                self.down.append(nn.ModuleList([Residual(width, width, Resample.HALVE)]))
+            for _ in range(blocks):
+                step = [Residual(width, wide), *([Attention(wide)] if size == attention_at else [])]
+                self.down.append(nn.ModuleList(step))
+                width = wide
                 skips.append(width)
 
         self.middle = nn.ModuleList([Residual(width, width), Attention(width), Residual(width, width)])
 
         self.up = nn.ModuleList()
-        for level, size in reversed(list(enumerate(sizes))):
+        for level, (wide, size) in reversed(list(enumerate(levels))):
             stage = nn.ModuleList()
             for _ in range(blocks + 1):
-                stage.append(Residual(width + skips.pop(), base * widths[level]))
-                width = base * widths[level]
+                stage.append(Residual(width + skips.pop(), wide))
+                width = wide
             self.up.append(stage)
             after = nn.ModuleList([Attention(width)] if size == attention_at else [])
             if level != 0:
-                after.append(Residual(width, width, Resample.DOUBLE))
+                after.append(Residual(width, width, nn.Upsample(scale_factor=2.0)))
             self.up.append(after)
 
         self.leave_norm = _norm(width)

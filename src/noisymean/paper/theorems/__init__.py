@@ -55,16 +55,8 @@ def _draw(axes: Axes, table: Table) -> None:
     axes.plot([0.0, 1.0], [0.0, 1.0], color="#767676", lw=0.8, zorder=1)
     for failed, colour, marker, size in ((False, "#0072b2", "o", 6.0), (True, "#d55e00", "X", 12.0)):
         mine = Table(row for row in table if fails(row) == failed)
-        axes.scatter(
-            mine.numbers("right"),
-            mine.numbers("left"),
-            s=size,
-            marker=marker,
-            color=colour,
-            linewidths=0.0,
-            zorder=2 + failed,
-            clip_on=False,
-        )
+        x, y = mine.numbers("right"), mine.numbers("left")
+        axes.scatter(x, y, s=size, marker=marker, color=colour, linewidths=0.0, zorder=2 + failed, clip_on=False)
     unit_square(axes)
 
 

@@ -13,7 +13,7 @@ from noisymean.leakage import explicit_pairs
 from noisymean.mechanisms import ASGM, EASGM, FEASGM
 from noisymean.numerics.logs import Array
 from noisymean.paper.theorems.one_round import Averaged, made, words
-from noisymean.paper.theorems.theorem import ALPHA, LESS, Evaluation, along, theorem
+from noisymean.paper.theorems.theorem import ALPHA, Evaluation, along, passage, theorem
 from noisymean.runs import Run
 from noisymean.tradeoff import Side
 
@@ -34,9 +34,8 @@ def _one_minus_delta(curve: DeltaCurve, side: Side) -> Array:
 
 @theorem(
     "comparison_theorem",
-    "Appendix A.1, Theorem comparison_theorem",
+    "Appendix A.1",
     "Over T rounds, hiding batch and membership can only help privacy.",
-    LESS,
     remark="Left: 1 - delta with everything shown. Right: 1 - delta on an explicit pair, nothing shown.",
 )
 def hidden_above_transparent(generator: np.random.Generator) -> Iterator[Evaluation]:
@@ -48,11 +47,10 @@ def hidden_above_transparent(generator: np.random.Generator) -> Iterator[Evaluat
             yield from along(f"{words(mechanism)}, {steps} rounds, {pair.datasets}", shown, hidden, _EPSILONS)
 
 
-@theorem(
+@passage(
     "upper bound, T rounds",
     "Appendix A.1 and B, Theorems FEASGM_Upperbound_T_round and EASGM_ASGM_Upperbound_T_round",
     "The composed bound is above the composed guarantee, for all three mechanisms.",
-    LESS,
     remark="For ASGM too, which the paper leaves without a curve.",
 )
 def transparent_below_ceiling(generator: np.random.Generator) -> Iterator[Evaluation]:
@@ -73,15 +71,13 @@ def _estimate_above_ceiling(kind: type[EASGM] | type[FEASGM], generator: np.rand
             yield from along(f"{words(mechanism)}, {STEPS} rounds", exact.tradeoff()(ALPHA), estimate(ALPHA))
 
 
-feasgm_estimate = theorem(
+feasgm_estimate = passage(
     "estimate, T rounds (FEASGM)",
     "Appendix A.2, Theorem upperbound_estimate_T_round",
     "The estimate over T (n - 1) copies bounds FEASGM's composed bound from above.",
-    LESS,
 )(partial(_estimate_above_ceiling, FEASGM))
-easgm_estimate = theorem(
+easgm_estimate = passage(
     "estimate, T rounds (EASGM)",
     "Appendix B, Corollary EASGM_upperbound_estimate_T_round",
     "The same for EASGM.",
-    LESS,
 )(partial(_estimate_above_ceiling, EASGM))

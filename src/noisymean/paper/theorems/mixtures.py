@@ -13,7 +13,7 @@ from noisymean.laws.finite import FiniteOutcomes
 from noisymean.laws.gaussian import gaussian_pair
 from noisymean.laws.subsampled import RevealedMixture
 from noisymean.numerics.logs import Array
-from noisymean.paper.theorems.theorem import ALPHA, EQUAL, LESS, Evaluation, along, theorem
+from noisymean.paper.theorems.theorem import ALPHA, EQUAL, Evaluation, along, lemma, theorem
 
 
 def _mixtures(generator: np.random.Generator) -> Iterator[tuple[str, Array, list[tuple[Array, Array]]]]:
@@ -29,7 +29,7 @@ def _revealed(weights: Array, pairs: list[tuple[Array, Array]]) -> Array:
     return RevealedMixture(tuple(weights.tolist()), tuple(FiniteOutcomes(p, q) for p, q in pairs))(ALPHA)
 
 
-@theorem("Jensen", "Section 2.3, Lemma Jensen", "Hiding which component was drawn can only help privacy.", LESS)
+@lemma("Jensen", "Section 2.3", "Hiding which component was drawn can only help privacy.")
 def jensen(generator: np.random.Generator) -> Iterator[Evaluation]:
     """The component shown, against hidden."""
     for setting, weights, pairs in _mixtures(generator):
@@ -38,9 +38,9 @@ def jensen(generator: np.random.Generator) -> Iterator[Evaluation]:
         yield from along(setting, _revealed(weights, pairs), hidden(ALPHA))
 
 
-@theorem(
+@lemma(
     "zero",
-    "Section 2.1, Lemma zero",
+    "Section 2.1",
     "Composed ever more often, any curve but the identity tends to 0, exponentially fast.",
     EQUAL,
     tolerance=2e-2,
@@ -56,9 +56,9 @@ def zero(generator: np.random.Generator) -> Iterator[Evaluation]:
         yield Evaluation(f"N(0,1) against N(0, {scale:g}^2)", float(few), fall, float(divergence))
 
 
-@theorem(
+@lemma(
     "min_equal",
-    "Section 3, Lemma min_equal",
+    "Section 3",
     "With the component shown, the curve is the least weighted sum over all ways to divide the level.",
     EQUAL,
 )
@@ -82,12 +82,7 @@ def _least(alpha: float, weight: float, mu: float, nu: float) -> float:
     return float(minimize_scalar(value, bounds=(low, high), method="bounded", options={"xatol": 1e-13}).fun)
 
 
-@theorem(
-    "Order_in_trade-off",
-    "Section 3, Lemma Order_in_trade-off",
-    "A lower component makes the revealed mixture lower.",
-    LESS,
-)
+@lemma("Order_in_trade-off", "Section 3", "A lower component makes the revealed mixture lower.")
 def order(generator: np.random.Generator) -> Iterator[Evaluation]:
     """With one component, against the same component seen less clearly."""
     for setting, weights, pairs in _mixtures(generator):
@@ -97,12 +92,7 @@ def order(generator: np.random.Generator) -> Iterator[Evaluation]:
         yield from along(setting, _revealed(weights, pairs), _revealed(weights, blurred))
 
 
-@theorem(
-    "Upper_bound",
-    "Section 3, Lemma Upper_bound",
-    "The revealed mixture is at most the weighted sum of the curves at equal levels.",
-    LESS,
-)
+@lemma("Upper_bound", "Section 3", "The revealed mixture is at most the weighted sum of the curves at equal levels.")
 def upper_bound(generator: np.random.Generator) -> Iterator[Evaluation]:
     """The revealed mixture, against the weighted sum at equal levels."""
     for setting, weights, pairs in _mixtures(generator):
@@ -110,13 +100,7 @@ def upper_bound(generator: np.random.Generator) -> Iterator[Evaluation]:
         yield from along(setting, _revealed(weights, pairs), np.asarray(mean))
 
 
-@theorem(
-    "bound",
-    "Section 3, Theorem bound",
-    "With a scale below 1, the curve falls as the mean moves away.",
-    LESS,
-    tolerance=2e-8,
-)
+@theorem("bound", "Section 3", "With a scale below 1, the curve falls as the mean moves away.", tolerance=2e-8)
 def falls_with_shift(generator: np.random.Generator) -> Iterator[Evaluation]:
     """A mean further away, against a nearer one."""
     for scale in (0.5, 0.8, 0.99):
@@ -125,12 +109,7 @@ def falls_with_shift(generator: np.random.Generator) -> Iterator[Evaluation]:
             yield from along(f"scale {scale:g}, mean {large:g} against {small:g}", far, near)
 
 
-@theorem(
-    "bound_fix_variance",
-    "Section 3, Theorem bound_fix_variance",
-    "Without a mean, the curve falls as the scale falls from 1.",
-    LESS,
-)
+@theorem("bound_fix_variance", "Section 3", "Without a mean, the curve falls as the scale falls from 1.")
 def falls_with_scale(generator: np.random.Generator) -> Iterator[Evaluation]:
     """A smaller scale, against a larger one."""
     for narrow, wide in pairwise((0.1, 0.5, 0.8, 0.99, 1.0)):

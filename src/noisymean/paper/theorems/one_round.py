@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import partial
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from noisymean.leakage import leakage
 from noisymean.mechanisms import ASGM, EASGM, FEASGM
 from noisymean.noisy_sum import claimed
 from noisymean.numerics.logs import Array
-from noisymean.paper.theorems.theorem import ALPHA, EQUAL, LESS, Evaluation, along, theorem
+from noisymean.paper.theorems.theorem import ALPHA, EQUAL, Evaluation, along, lemma, passage, theorem
 from noisymean.per_pair import per_pair
 from noisymean.proofs import guarantee, guarantee_tight
 
@@ -34,12 +34,10 @@ def made(kind: Kind, size: int, dimension: int, rate: str, sigma: float = 10.0) 
 
 def moving(kind: Kind) -> Iterator[Averaged]:
     """Small mechanisms of a kind, those whose denominator stays left out: they are SGM."""
-    for size, rate in ((3, "0.5"), (5, "0.9")):
-        for dimension in (2, 1000):
-            for sigma in (1.0, 10.0):
-                mechanism = made(kind, size, dimension, rate, sigma)
-                if not mechanism.is_sum:
-                    yield mechanism
+    for (size, rate), dimension, sigma in product(((3, "0.5"), (5, "0.9")), (2, 1000), (1.0, 10.0)):
+        mechanism = made(kind, size, dimension, rate, sigma)
+        if not mechanism.is_sum:
+            yield mechanism
 
 
 def words(mechanism: Averaged) -> str:
@@ -82,16 +80,14 @@ def _holds_on_explicit_pairs(kind: Kind, generator: np.random.Generator) -> Iter
 
 easgm_guarantee = theorem(
     "EASGM_HIGH",
-    "Section 3.2, Theorem EASGM_HIGH",
+    "Section 3.2",
     "A guarantee of EASGM for every pair of datasets.",
-    LESS,
     remark=_SIDES,
 )(partial(_holds_on_explicit_pairs, EASGM))
 asgm_guarantee = theorem(
     "ASGM_HIGH",
-    "Section 3.3, Theorem ASGM_HIGH",
+    "Section 3.3",
     "A guarantee of ASGM for every pair of datasets.",
-    LESS,
     remark=_SIDES,
 )(partial(_holds_on_explicit_pairs, ASGM))
 
@@ -105,18 +101,12 @@ def _below_the_ceiling(kind: Kind, generator: np.random.Generator) -> Iterator[E
 
 easgm_ceiling = theorem(
     "upperbound_EASGM",
-    "Section 3.4.1, Theorem upperbound_EASGM",
+    "Section 3.4.1",
     "The per-pair guarantee of EASGM is at most the curve of the noise's scale in n - 1 dimensions.",
-    LESS,
 )(partial(_below_the_ceiling, EASGM))
 
 
-@theorem(
-    "EASGM_flaws",
-    "Section 3.4.1, Theorem EASGM_flaws",
-    "As n grows that bound tends to 0 at every level.",
-    EQUAL,
-)
+@theorem("EASGM_flaws", "Section 3.4.1", "As n grows that bound tends to 0 at every level.", EQUAL)
 def easgm_limit(generator: np.random.Generator) -> Iterator[Evaluation]:
     """The ceiling of EASGM in very many dimensions, against 0."""
     for size in (1, 4, 999, 59_999):
@@ -124,12 +114,7 @@ def easgm_limit(generator: np.random.Generator) -> Iterator[Evaluation]:
         yield from along(f"N = {size:,}, n = 10^12", bound, np.zeros_like(ALPHA))
 
 
-@theorem(
-    "EASGM below SGM",
-    "Section 3.4.1",
-    "For n large enough the bound of EASGM is below the claim at every level.",
-    LESS,
-)
+@passage("EASGM below SGM", "Section 3.4.1", "For n large enough the bound of EASGM is below the claim at every level.")
 def easgm_under_claim(generator: np.random.Generator) -> Iterator[Evaluation]:
     """The ceiling of EASGM in very many dimensions, against the claim."""
     for size, rate in ((4, "0.05"), (999, "0.005"), (59_999, "0.005")):
@@ -137,7 +122,7 @@ def easgm_under_claim(generator: np.random.Generator) -> Iterator[Evaluation]:
         yield from along(words(mechanism), ceiling_at_alpha(mechanism), claimed(mechanism)(ALPHA))
 
 
-@theorem("tight at q = 1", "Section 3.4.1", "At q = 1 the per-pair guarantee is exact.", EQUAL)
+@passage("tight at q = 1", "Section 3.4.1", "At q = 1 the per-pair guarantee is exact.", EQUAL)
 def tight_at_one(generator: np.random.Generator) -> Iterator[Evaluation]:
     """One batch: the mechanism on a pair is one Gaussian against another, whose curve needs no lemma."""
     for size, dimension in ((2, 3), (4, 100), (9, 1000)):
@@ -150,18 +135,12 @@ def tight_at_one(generator: np.random.Generator) -> Iterator[Evaluation]:
 
 asgm_ceiling = theorem(
     "upperbound_ASGM",
-    "Section 3.4.2, Theorem upperbound_ASGM",
+    "Section 3.4.2",
     "The per-pair guarantee of ASGM is at most that curve mixed with the identity.",
-    LESS,
 )(partial(_below_the_ceiling, ASGM))
 
 
-@theorem(
-    "ASGM_flaws",
-    "Section 3.4.2, Theorem ASGM_flaws",
-    "As n grows that bound tends to (1 - q + q (1-q)^N) times the identity.",
-    EQUAL,
-)
+@theorem("ASGM_flaws", "Section 3.4.2", "As n grows that bound tends to (1 - q + q (1-q)^N) times the identity.", EQUAL)
 def asgm_limit(generator: np.random.Generator) -> Iterator[Evaluation]:
     """The ceiling of ASGM in very many dimensions, against its limit."""
     for size, rate in ((1, "0.5"), (4, "0.7"), (999, "0.1"), (59_999, "0.005")):
@@ -169,11 +148,10 @@ def asgm_limit(generator: np.random.Generator) -> Iterator[Evaluation]:
         yield from along(f"N = {size:,}, q = {rate}, n = 10^12", bound, limit_of_asgm(size, float(rate)))
 
 
-@theorem(
+@passage(
     "ASGM below SGM",
     "Section 3.4.2",
     "For N large and q near 1 the limit of ASGM's bound is below the claim at every level.",
-    LESS,
 )
 def asgm_under_claim(generator: np.random.Generator) -> Iterator[Evaluation]:
     """The limit of ASGM's ceiling, against the claim, both in closed form."""
@@ -182,7 +160,7 @@ def asgm_under_claim(generator: np.random.Generator) -> Iterator[Evaluation]:
         yield from along(setting, limit_of_asgm(size, rate), sum_at_alpha(rate, 10.0))
 
 
-@theorem("the same at q = 1", "Section 3.4.2", "At q = 1 ASGM and EASGM have the same guarantee.", EQUAL)
+@passage("the same at q = 1", "Section 3.4.2", "At q = 1 ASGM and EASGM have the same guarantee.", EQUAL)
 def same_at_one(generator: np.random.Generator) -> Iterator[Evaluation]:
     """ASGM against EASGM at q = 1."""
     for size, dimension in ((2, 3), (4, 100), (999, 26_010)):
@@ -190,11 +168,10 @@ def same_at_one(generator: np.random.Generator) -> Iterator[Evaluation]:
         yield from along(f"{words(easgm)}, ASGM against EASGM", guarantee(asgm)(ALPHA), guarantee(easgm)(ALPHA))
 
 
-@theorem(
+@passage(
     "ASGM and the dimension",
     "Abstract, Section 1, Section 3.1",
     "The guarantee of ASGM weakens as the dimension grows, below the bound of Theorem upperbound_ASGM.",
-    LESS,
     otherwise="The ceiling bounds guarantees that reveal the batch. Revealing its size only is sound as well, does not depend on"
     " n, and lies above the ceiling (docs/theory.md, ASGM: reveal the size): what the dimension tells about an ASGM is limited.",
 )
@@ -209,20 +186,18 @@ def asgm_has_no_better(generator: np.random.Generator) -> Iterator[Evaluation]:
 
 
 def _estimates() -> Iterator[tuple[Averaged, CentralLimit]]:
-    for kind, rate in ((EASGM, "0.005"), (ASGM, "0.7")):
-        for size in (1, 4, 999, 59_999):
-            for dimension in (1000, 26_010, 1_485_217):
-                mechanism = made(kind, size, dimension, rate)
-                estimate = ceiling_clt(mechanism)
-                assert estimate is not None
-                yield mechanism, estimate
+    rates: dict[Kind, str] = {EASGM: "0.005", ASGM: "0.7"}
+    for kind, size, dimension in product(rates, (1, 4, 999, 59_999), (1000, 26_010, 1_485_217)):
+        mechanism = made(kind, size, dimension, rates[kind])
+        estimate = ceiling_clt(mechanism)
+        assert estimate is not None
+        yield mechanism, estimate
 
 
-@theorem(
+@passage(
     "estimation, its range",
     "Section 3.5, Theorem estimation",
     "The central limit estimate needs gamma < 1/2 and holds on [gamma, 1 - gamma].",
-    LESS,
     remark="Left: gamma in the settings of Figure 5 and at n = 1,000.",
 )
 def range_of_the_estimate(generator: np.random.Generator) -> Iterator[Evaluation]:
@@ -231,12 +206,7 @@ def range_of_the_estimate(generator: np.random.Generator) -> Iterator[Evaluation
         yield Evaluation(words(mechanism), float(mechanism.dimension), estimate.gamma, 0.5)
 
 
-@theorem(
-    "upperbound_estimate",
-    "Section 3.5, Theorem upperbound_estimate",
-    "The estimate bounds the ceilings of EASGM and ASGM from above.",
-    LESS,
-)
+@theorem("upperbound_estimate", "Section 3.5", "The estimate bounds the ceilings of EASGM and ASGM from above.")
 def estimate_above_ceiling(generator: np.random.Generator) -> Iterator[Evaluation]:
     """The ceiling, against its estimate where that is defined."""
     for mechanism, estimate in _estimates():
@@ -252,7 +222,7 @@ def _one_against_the_next(setting: str, rising: Mapping[Any, Averaged]) -> Itera
         yield from along(f"{setting} {low} against {high}", ceiling_at_alpha(first), ceiling_at_alpha(second))
 
 
-@theorem("number_of_data", "Section 3.6, Lemma number_of_data", "The bound of EASGM falls as N falls.", LESS)
+@lemma("number_of_data", "Section 3.6", "The bound of EASGM falls as N falls.")
 def falls_with_fewer_records(generator: np.random.Generator) -> Iterator[Evaluation]:
     """The ceiling of EASGM at fewer records, against more."""
     for n in (2, 100, 26_010):
@@ -260,7 +230,7 @@ def falls_with_fewer_records(generator: np.random.Generator) -> Iterator[Evaluat
         yield from _one_against_the_next(f"n = {n:,}, N =", by_size)
 
 
-@theorem("dimension", "Section 3.6, Lemma dimension", "The bounds of EASGM and ASGM fall as n grows.", LESS)
+@lemma("dimension", "Section 3.6", "The bounds of EASGM and ASGM fall as n grows.")
 def falls_with_dimension(generator: np.random.Generator) -> Iterator[Evaluation]:
     """The ceiling in more dimensions, against fewer."""
     for kind in (EASGM, ASGM):
@@ -269,7 +239,7 @@ def falls_with_dimension(generator: np.random.Generator) -> Iterator[Evaluation]
             yield from _one_against_the_next(f"{kind.name.upper()} N = {size}, n =", by_dimension)
 
 
-@theorem("sample_ratio", "Section 3.6, Lemma sample_ratio", "The bound of ASGM falls as q grows.", LESS)
+@lemma("sample_ratio", "Section 3.6", "The bound of ASGM falls as q grows.")
 def falls_with_rate(generator: np.random.Generator) -> Iterator[Evaluation]:
     """The ceiling of ASGM at a higher rate, against a lower one."""
     for size, n in ((1, 100), (4, 100), (999, 26_010)):
@@ -277,7 +247,7 @@ def falls_with_rate(generator: np.random.Generator) -> Iterator[Evaluation]:
         yield from _one_against_the_next(f"N = {size}, n = {n:,}, q =", by_rate)
 
 
-@theorem("rate of EASGM", "Section 5.1", "The bound of EASGM does not depend on q.", EQUAL)
+@passage("rate of EASGM", "Section 5.1", "The bound of EASGM does not depend on q.", EQUAL)
 def rate_of_easgm(generator: np.random.Generator) -> Iterator[Evaluation]:
     """The ceiling of EASGM at a small rate, against that at q = 1."""
     for size in (4, 999):
@@ -290,9 +260,8 @@ def rate_of_easgm(generator: np.random.Generator) -> Iterator[Evaluation]:
 
 @theorem(
     "per_pair_FEASGM",
-    "Appendix A.1, Theorem per_pair_FEASGM",
+    "Appendix A.1",
     "FEASGM's guarantee for given gradients is at least the worst case over gradients.",
-    LESS,
 )
 def worst_case_below_pair(generator: np.random.Generator) -> Iterator[Evaluation]:
     """The worst case over gradients, against the guarantee for random ones."""
@@ -301,7 +270,7 @@ def worst_case_below_pair(generator: np.random.Generator) -> Iterator[Evaluation
         yield from along(f"{words(mechanism)}, random gradients", guarantee(mechanism)(ALPHA), given(ALPHA))
 
 
-@theorem(
+@passage(
     "FEASGM, equal floors",
     "Appendix A.1, Theorem guarantee_of_FEASGM",
     "Where the floor does not move FEASGM is SGM.",
@@ -316,13 +285,11 @@ def equal_floors(generator: np.random.Generator) -> Iterator[Evaluation]:
 
 feasgm_guarantee = theorem(
     "guarantee_of_FEASGM",
-    "Appendix A.1, Theorem guarantee_of_FEASGM",
+    "Appendix A.1",
     "Where it moves, the guarantee of EASGM with K for N holds for every pair.",
-    LESS,
 )(partial(_holds_on_explicit_pairs, FEASGM))
 feasgm_ceiling = theorem(
     "upperbound_FEASGM",
-    "Appendix A.1, Theorem upperbound_FEASGM",
+    "Appendix A.1",
     "The per-pair guarantee of FEASGM is at most the curve of the scale K/(K+1) in n - 1 dimensions.",
-    LESS,
 )(partial(_below_the_ceiling, FEASGM))

@@ -7,7 +7,7 @@ datasets. That does not prove a theorem; it would show one that is false, or a m
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import Enum
 from typing import Any, TypeAlias, final
 
@@ -29,6 +29,7 @@ class Relation(Enum):
     EQUAL = "="
 
 
+# Of a theorem: LESS unless EQUAL is said.
 LESS, EQUAL = Relation.AT_MOST, Relation.EQUAL
 
 
@@ -72,10 +73,8 @@ class Theorem:
     remark: str = ""
 
     def rows(self, generator: np.random.Generator) -> Iterator[Row]:
-        """One row for each evaluation."""
         setting: Row = {"theorem": self.name, "relation": self.relation.value, "tolerance": self.tolerance}
-        for one in self.evaluate(generator):
-            yield {**setting, "setting": one.setting, "at": one.at, "left": one.left, "right": one.right}
+        yield from ({**setting, **asdict(one)} for one in self.evaluate(generator))
 
     def statement(self) -> PaperStatement:
         """Agree if no evaluation is off by more than the tolerance."""
@@ -88,25 +87,32 @@ class Theorem:
         if not mine:
             return agreement(False, "Not evaluated.", otherwise="No row of this theorem.")
         worst, far = max(mine, key=off), sum(map(fails, mine))
-        result = f"{len(mine)} evaluations, {len(mine) - far} as stated"
         if far:
-            return agreement(
-                False,
-                f"{result}. Worst: {worst['setting']}, at {number(worst, 'at'):g}: {number(worst, 'left'):.4f} against"
-                f" {number(worst, 'right'):.4f}.",
-                otherwise=self.otherwise,
-            )
-        return agreement(True, f"{result}; {self._closest(off(worst))}.", remark=self.remark)
-
-    def _closest(self, worst: float) -> str:
-        if self.relation is EQUAL:
-            return f"off by at most {worst:.1e}"
-        return f"the closest two are {-worst:.1e} apart" if worst < -1e-9 else "the closest two are equal"
+            at, left, right = (number(worst, column) for column in ("at", "left", "right"))
+            extreme = f". Worst: {worst['setting']}, at {at:g}: {left:.4f} against {right:.4f}"
+        elif self.relation is EQUAL:
+            extreme = f"; off by at most {off(worst):.1e}"
+        else:
+            extreme = "; the closest two are " + (f"{-off(worst):.1e} apart" if off(worst) < -1e-9 else "equal")
+        result = f"{len(mine)} evaluations, {len(mine) - far} as stated{extreme}."
+        return agreement(not far, result, otherwise=self.otherwise, remark=self.remark)
 
 
-def theorem(name: str, where: str, says: str, relation: Relation, **more: Any) -> Callable[[Evaluate], Theorem]:
+def passage(name: str, where: str, says: str, relation: Relation = LESS, **more: Any) -> Callable[[Evaluate], Theorem]:
     """Make a theorem of its evaluation; a decorator, so that the words and the two sides stand together."""
     return lambda evaluate: Theorem(name, where, says, relation, evaluate, **more)
+
+
+def theorem(
+    name: str, section: str, says: str, relation: Relation = LESS, **more: Any
+) -> Callable[[Evaluate], Theorem]:
+    """A passage that the paper itself calls Theorem `name`."""
+    return passage(name, f"{section}, Theorem {name}", says, relation, **more)
+
+
+def lemma(name: str, section: str, says: str, relation: Relation = LESS, **more: Any) -> Callable[[Evaluate], Theorem]:
+    """A passage that the paper itself calls Lemma `name`."""
+    return passage(name, f"{section}, Lemma {name}", says, relation, **more)
 
 
 def off(row: Row) -> float:
