@@ -20,7 +20,6 @@ from noisymean.probe.runs import designed, setting_of
 from noisymean.targets.protocol import Adaptation, Knob, Raised, Runnable
 
 _RUNS, _ROUNDS, _RECORDS = 6, 25, 25
-_WHAT = "the noisy count of unclipped gradients is divided by"
 
 
 def remarks(subject: Runnable, seed: int) -> list[Remark]:
@@ -37,14 +36,14 @@ def remarks(subject: Runnable, seed: int) -> list[Remark]:
             found += _counted(axes.read(releases), rule)
     except Raised as fault:
         return [Remark(Severity.FAULT, f"with a bound that moves it {fault}")]
-    if len(found) < 10:
-        return [Remark(Severity.UNKNOWN, f"{_WHAT} something unknown", Bearing.BESIDES)]
-    sizes, divisors = (np.array(column) for column in zip(*found, strict=True))
-    if np.abs(divisors / sizes - 1.0).max() < 0.05:
-        return [Remark(Severity.LEAK, f"{_WHAT} |B|, the exact size of the batch", Bearing.BESIDES)]
-    if np.abs(divisors / divisors.mean() - 1.0).max() < 0.05:
-        return [Remark(Severity.UNKNOWN, f"{_WHAT} {divisors.mean():.3g}; what it leaks is not known", Bearing.BESIDES)]
-    return [Remark(Severity.UNKNOWN, f"{_WHAT} something unknown", Bearing.BESIDES)]
+    severity, words = Severity.UNKNOWN, "something unknown"
+    if len(found) >= 10:
+        sizes, divisors = (np.array(column) for column in zip(*found, strict=True))
+        if np.abs(divisors / sizes - 1.0).max() < 0.05:
+            severity, words = Severity.LEAK, "|B|, the exact size of the batch"
+        elif np.abs(divisors / divisors.mean() - 1.0).max() < 0.05:
+            words = f"{divisors.mean():.3g}; what it leaks is not known"
+    return [Remark(severity, f"the noisy count of unclipped gradients is divided by {words}", Bearing.BESIDES)]
 
 
 def _counted(readings: Sequence[Reading], rule: Adaptation) -> list[tuple[int, float]]:

@@ -19,8 +19,8 @@ import numpy as np
 from noisymean.probe import adaptive, remarks
 from noisymean.probe.empty import empty_batch
 from noisymean.probe.finding import Bearing, Evidence, Finding, Remark
-from noisymean.probe.full import Full, full_of
-from noisymean.probe.laws import LAWS, Kind, Law, Observed, constant_of, is_independent_draw
+from noisymean.probe.full import full_of
+from noisymean.probe.laws import LAWS, Kind, Law, Observed, Value, constant_of, is_independent_draw
 from noisymean.probe.noise import ASKED, noise_of
 from noisymean.probe.records import Axes, Reading
 from noisymean.probe.runs import designed, setting_of
@@ -82,7 +82,7 @@ def probe_runnable(
         raise Raised(next((f"at {at} it {words}" for at, words in raised.items()), "releases nothing to read"))
     observed, bound = _effective_bound(observed)
     law, candidates = _law(observed, fixed=subject.knob is Knob.FIXED)
-    full = _full(subject, seed + 500)
+    full = full_of(subject, seed + 500)
     progress(total - 4, total)
     asked = noise_multiplier or ASKED
     noise, of_noise = noise_of(subject, observed, full, bound=bound, asked=asked, seed=seed + 600, rounds=rounds)
@@ -90,7 +90,7 @@ def probe_runnable(
     clipping, of_clipping = clipping_of(subject, observed, law, full, bound, seed + 1000)
     progress(total - 2, total)
     rates = rates_of(subject.knob, observed, also)
-    empty = empty_batch(subject, law, noise, rates.sampling, bound, seed + 2000)
+    empty, of_empty = empty_batch(subject, law, noise, rates.sampling, bound, seed + 2000)
     progress(total - 1, total)
     said = [
         *remarks.of_denominator(law, noise.shares_denominator, observed),
@@ -101,7 +101,7 @@ def probe_runnable(
         *remarks.of_floors(law, observed),
         *remarks.of_non_finite(law, observed),
         *remarks_of_seeds(subject, seed + 2500),
-        *empty.remarks,
+        *of_empty,
         *adaptive.remarks(subject, seed + 3000),
         *remarks.of_raised(law, raised),
     ]
@@ -114,7 +114,7 @@ def probe_runnable(
         noise=noise,
         clipping=clipping,
         rates=rates,
-        empty_batch=empty.words,
+        empty_batch=empty,
         remarks=tuple(dict.fromkeys(said)),
         evidence=tuple(_evidence(one) for one in observed),
         seed=seed,
@@ -142,14 +142,6 @@ def observe(subject: Runnable, setting: Setting, seed: int, rounds: int) -> Obse
     """One setting, on records with an axis each."""
     axes = Axes(setting.dataset_size)
     return Observed(setting, axes.read(designed(subject, setting, axes.gradients(), seed, rounds)))
-
-
-def _full(subject: Runnable, seed: int) -> Full | None:
-    """None if it cannot be run with all records in every batch: the noise is then not established."""
-    try:
-        return full_of(subject, seed)
-    except Raised:
-        return None
 
 
 def _effective_bound(observed: Sequence[Observed]) -> tuple[list[Observed], float]:
@@ -182,8 +174,7 @@ def _law(observed: Sequence[Observed], *, fixed: bool) -> tuple[Law | None, tupl
     if fixed and len({value for one in observed for value in np.round(one.denominators, 4)}) == 1:
         words = f"{observed[0].denominators[0]:.4g} for every batch; whether it moves with N an optimizer alone does not show"
         return Law(words, Kind.UNKNOWN, _lookup(observed)), ()
-    constant = constant_of(observed)
-    if constant is not None:
+    if (constant := constant_of(observed)) is not None:
         return Law(constant, Kind.SGM, _lookup(observed)), ()
     fitting = [fitted for law in LAWS if (fitted := law.fitted(observed)) is not None]
     if len({law.kind for law in fitting}) == 1:
@@ -193,7 +184,7 @@ def _law(observed: Sequence[Observed], *, fixed: bool) -> tuple[Law | None, tupl
     return None, tuple(law.words for law in fitting)
 
 
-def _lookup(observed: Sequence[Observed]) -> Callable[[Setting, int], float | None]:
+def _lookup(observed: Sequence[Observed]) -> Value:
     seen = {one.setting.chosen: one.denominators[0] for one in observed if one.denominators}
     values = list(seen.values())
     everywhere = values[0] if np.allclose(values, values[0], rtol=1e-4) else None

@@ -219,7 +219,6 @@ class Mixed:
 
     @property
     def records(self) -> int:
-        """One record for each length, 24 of them."""
         return len(_LENGTHS)
 
     def gradients(self) -> Array:
@@ -282,7 +281,6 @@ class Few:
     without: int | None = None
 
     def gradients(self) -> Array:
-        """Dense on all axes."""
         rows = np.random.default_rng(self.seed).standard_normal((len(_FEW_LENGTHS), _WIDE))
         rows *= np.array(_FEW_LENGTHS)[:, None] / np.linalg.norm(rows, axis=1, keepdims=True)
         if self.without is not None:

@@ -18,10 +18,10 @@ import numpy as np
 
 from noisymean.numerics.logs import Array
 from noisymean.probe.finding import Clipping, Remark, Severity
-from noisymean.probe.full import BOUNDS, RECORDS, Full
+from noisymean.probe.full import BOUNDS, Full, everyone
 from noisymean.probe.laws import Law, Observed, loader_length
 from noisymean.probe.records import BOUND, NOISE, Aligned, Axes, Few, Mixed, deviation_of
-from noisymean.probe.runs import designed, everyone, setting_of
+from noisymean.probe.runs import designed, setting_of
 from noisymean.targets.protocol import Knob, Raised, Runnable, Setting
 
 _ALIKE: dict[Knob, tuple[int, Fraction | int]] = {
@@ -164,7 +164,7 @@ def _measured_by_noise(mixed: Mixed, releases: Array, members: Array) -> float |
 
 def _few(subject: Runnable, full: Full | None, bound: float, seed: int) -> float | None:
     """The farthest that the sum moves when one of eight records becomes next to nothing."""
-    setting = everyone(subject, RECORDS) if full is None else full.setting
+    setting = everyone(subject) if full is None else full.setting
     runs = [designed(subject, setting, Few(seed, left_out).gradients(), seed, 2) for left_out in (None, *_LEFT_OUT)]
     if not all(np.isfinite(releases).all() for releases in runs):
         return None

@@ -105,12 +105,10 @@ class FunctionOfGradients(Runnable):
 
     @property
     def name(self) -> str:
-        """Its own, unless it was given one."""
         return self.label or getattr(self.release, "__name__", type(self.release).__name__)
 
     @property
     def knob(self) -> Knob:
-        """By the keyword that it takes."""
         return Knob.RATE if "sample_rate" in self._keywords else Knob.BATCH_SIZE
 
     @property
@@ -120,7 +118,6 @@ class FunctionOfGradients(Runnable):
 
     @cached_property
     def _keywords(self) -> set[str]:
-        """What it can be told by name."""
         named = parameters(self.release).values()
         return {one.name for one in named if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)}
 

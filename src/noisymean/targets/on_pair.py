@@ -103,7 +103,6 @@ class OnPair:
 
     @property
     def name(self) -> str:
-        """What is run, and its numbers."""
         what = "given" if self.rows is not None else self.gradients.value
         drawn = f"b={self.batch_size}" if self.sample_rate is None else f"q={float(self.sample_rate):.6g}"
         return (
@@ -112,7 +111,6 @@ class OnPair:
         )
 
     def configuration(self) -> Mapping[str, Any]:
-        """Everything, and the contents of the file."""
         return {"target": "runnable", **to_plain(self)}
 
     @classmethod
@@ -168,7 +166,6 @@ class OnPair:
         )
 
     def release(self, neighbour: Neighbour, generator: np.random.Generator, trials: int) -> Array:
-        """One run after the other."""
         size = neighbour.size(self.dataset_size)
 
         def once(source: np.random.Generator, index: int) -> Array:

@@ -91,7 +91,6 @@ class OpacusRelease(Configured, Runnable):
 
     @property
     def knob(self) -> Knob:
-        """A batch size from 1.0.0 on; before, a rate."""
         return Knob.BATCH_SIZE if self.era is Era.MAKE_PRIVATE else Knob.RATE
 
     @property
@@ -232,7 +231,6 @@ class OpacusTarget:
 
     @property
     def name(self) -> str:
-        """The release, and what it runs on."""
         library = f"opacus=={self.library.version}"
         run = f"{self.label} ({library})" if self.label else library
         match self.sampling:
@@ -248,7 +246,6 @@ class OpacusTarget:
 
     @property
     def dimension(self) -> int:
-        """Numbers released in a round."""
         return self.records.dimension
 
     @property
@@ -313,7 +310,6 @@ class OpacusTarget:
         )
 
     def configuration(self) -> Mapping[str, Any]:
-        """The release and its options, the records, and the numbers, side by side."""
         options = to_plain(self.library)
         return {
             "target": "opacus",
@@ -326,7 +322,6 @@ class OpacusTarget:
 
     @classmethod
     def from_configuration(cls, configuration: Mapping[str, Any]) -> OpacusTarget:
-        """The inverse of `configuration`."""
         release = from_plain(OpacusRelease, {**configuration, "version": configuration["release"]})
         return from_plain(
             cls, {**configuration, "library": release, "records": from_described(configuration["records"])}
@@ -367,7 +362,6 @@ class OpacusTarget:
         return held
 
     def setup(self) -> Setup:
-        """What its worker is asked to run."""
         return Setup(
             release=self.library,
             dataset_size=self.dataset_size,

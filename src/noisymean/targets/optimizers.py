@@ -103,7 +103,6 @@ class Engine(Runnable):
         return Knob.BATCH_SIZE
 
     def run(self, run: Request) -> Array:
-        """Forward, backward, `pre_step`, epoch after epoch."""
         import torch
         from torch import nn
         from torch.utils.data import DataLoader, TensorDataset

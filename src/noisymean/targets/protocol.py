@@ -161,7 +161,6 @@ class Structure(Enum):
 
     @property
     def datasets(self) -> Added:
-        """The pair that has these gradients."""
         return Added(0.0 if self is Structure.ZERO else 1.0, -1.0 if self is Structure.OPPOSED else 1.0)
 
 

@@ -61,12 +61,10 @@ class Formula(Runnable):
 
     @property
     def name(self) -> str:
-        """The name of the mechanism, after `synthetic`."""
         return f"synthetic {self.mechanism}"
 
     @property
     def knob(self) -> Knob:
-        """A batch size where the rate follows from it and N."""
         return Knob.BATCH_SIZE if KINDS[self.mechanism].rate_from_size else Knob.RATE
 
     @property
@@ -75,7 +73,6 @@ class Formula(Runnable):
         return True
 
     def run(self, run: Request) -> Array:
-        """All rounds at once."""
         size, dimension = run.gradients.shape
         try:
             mechanism = mechanism_at(self.mechanism, run.setting, dimension, 1.0)
@@ -133,7 +130,6 @@ class Synthetic:
 
     @property
     def name(self) -> str:
-        """The mechanism, its gradients and its numbers."""
         mechanism = self.mechanism
         return (
             f"synthetic {mechanism.name}, {self.gradients.value} gradients: N={mechanism.dataset_size} n={self.dimension}"
@@ -142,7 +138,6 @@ class Synthetic:
 
     @property
     def dimension(self) -> int:
-        """Numbers released in a round."""
         return self.mechanism.dimension or 1
 
     @property
@@ -165,7 +160,6 @@ class Synthetic:
 
     @classmethod
     def from_configuration(cls, configuration: Mapping[str, Any]) -> Synthetic:
-        """The inverse of `configuration`."""
         if "defined_in" in configuration:
             import_module(configuration["defined_in"])
         return cls(
@@ -177,12 +171,10 @@ class Synthetic:
         )
 
     def known(self) -> Known:
-        """The mechanism and its gradients: we have made them."""
         rows = self._rows if self.gradients is Gradients.RANDOM else None
         return Known(self.mechanism, self.max_grad_norm, gradients=rows, structured=self.gradients.structure)
 
     def claim(self) -> TradeOff:
-        """What an accountant of the noisy sum says about T rounds."""
         return claimed_curve(self.mechanism, self.steps)
 
     def release(self, neighbour: Neighbour, generator: np.random.Generator, trials: int) -> Array:

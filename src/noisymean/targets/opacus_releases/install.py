@@ -38,6 +38,14 @@ def installed_version() -> str:
         raise MissingDependency("opacus", "audit") from None
 
 
+def is_installed(release: Release) -> bool:
+    """Whether `import opacus` gives this release."""
+    try:
+        return installed_version() == release.version
+    except NoisymeanError:
+        return False
+
+
 def place_of(release: Release) -> Path:
     """Where a release is, once it is installed."""
     return cache_folder() / "opacus" / release.version

@@ -54,7 +54,6 @@ class Rows:
     kind: ClassVar[str] = "Rows"
 
     def module(self) -> nn.Module:
-        """Its weights are zero."""
         from torch import nn
 
         layer = nn.Linear(self.dimension, 1, bias=False)
@@ -62,17 +61,14 @@ class Rows:
         return layer
 
     def records(self, arrays: Sequence[NDArray[Any]]) -> Record:
-        """The rows themselves."""
         import torch
 
         return (torch.from_numpy(arrays[0]).to(torch.float32),)
 
     def passes(self, records: Record) -> Iterator[Pass]:
-        """One, with the answer as the loss."""
         yield Pass((records[0],), lambda answer: answer.flatten())
 
     def gradients(self, module: nn.Module, records: Record) -> Tensor:
-        """The records are the gradients."""
         return records[0]
 
 

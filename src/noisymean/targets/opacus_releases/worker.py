@@ -117,17 +117,19 @@ class Server:
         return torch.cat([clipped(layer, bound / math.sqrt(len(sizes))) for layer in layers], dim=1)
 
     def _driver(self, neighbour: str) -> Any:
-        """Built when it is first needed."""
         if neighbour in self.drivers:
             return self.drivers[neighbour]
+        import torch
+
         from noisymean.targets.opacus_releases import feeders
-        from noisymean.targets.opacus_releases.drivers import MadePrivate, driver_for, scale_of
-        from noisymean.targets.opacus_releases.releases import Clipping, GradSample
-        from noisymean.targets.opacus_releases.setup import Empty, Mode
+        from noisymean.targets.opacus_releases.drivers import AttachedEngine, MadePrivate
+        from noisymean.targets.opacus_releases.releases import Clipping, Era, GradSample
+        from noisymean.targets.opacus_releases.setup import Empty, Mode, Reduction
         from noisymean.targets.opacus_releases.sources import Structured
 
         setup, release, source = self.setup, self.setup.release, self.setup.source
-        driver = driver_for(setup, setup.dataset_size + (neighbour == "D'"), self._module())
+        kind = MadePrivate if release.era is Era.MAKE_PRIVATE else AttachedEngine
+        driver = kind(setup, setup.dataset_size + (neighbour == "D'"), self._module())
         steps = driver.release.steps_on_empty and release.clipping is not Clipping.ADAPTIVE
         trained = driver.private if isinstance(driver, MadePrivate) else driver.module
         if isinstance(source, Structured):
@@ -146,8 +148,8 @@ class Server:
                 trained,
                 self._records,
                 source.passes,
-                lambda losses: scale_of(release.reduction, losses),
-                feeders.set_none if isinstance(driver, MadePrivate) else feeders.delete,
+                torch.mean if release.reduction is Reduction.MEAN else torch.sum,
+                isinstance(driver, MadePrivate),
             )
         driver.feeder.as_it_comes = setup.empty is Empty.AS_IT_COMES
         self.drivers[neighbour] = driver
