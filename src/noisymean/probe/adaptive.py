@@ -16,10 +16,11 @@ import numpy as np
 
 from noisymean.probe.finding import Bearing, Remark, Severity
 from noisymean.probe.records import Axes, Reading
-from noisymean.probe.runs import designed, setting_of
-from noisymean.targets.protocol import Adaptation, Knob, Raised, Runnable
+from noisymean.probe.runs import by_knob, designed
+from noisymean.targets.protocol import Adaptation, Raised, Runnable
 
 _RUNS, _ROUNDS, _RECORDS = 6, 25, 25
+_SETTINGS = by_knob((_RECORDS, Fraction(3, 10)), (_RECORDS, 10))
 
 
 def remarks(subject: Runnable, seed: int) -> list[Remark]:
@@ -27,12 +28,13 @@ def remarks(subject: Runnable, seed: int) -> list[Remark]:
     rule = subject.adaptation
     if rule is None:
         return []
-    setting = setting_of(_RECORDS, 10 if subject.knob is Knob.BATCH_SIZE else Fraction(3, 10))
     axes = Axes(_RECORDS)
     found: list[tuple[int, float]] = []
     try:
         for part in range(_RUNS):
-            releases = designed(subject, setting, axes.gradients(), seed + part, _ROUNDS, moving_bound=True)
+            releases = designed(
+                subject, _SETTINGS[subject.knob], axes.gradients(), seed + part, _ROUNDS, moving_bound=True
+            )
             found += _counted(axes.read(releases), rule)
     except Raised as fault:
         return [Remark(Severity.FAULT, f"with a bound that moves it {fault}")]

@@ -21,8 +21,8 @@ from typing import Any, final
 from noisymean.errors import InvalidInput, NoisymeanError
 from noisymean.folder import cache_folder
 from noisymean.probe import reading
-from noisymean.probe.conclusions import agree, dividing, leaks, poisson_words, read_kind
-from noisymean.probe.finding import Finding
+from noisymean.probe.conclusions import agree, dividing, poisson_words, read_kind
+from noisymean.probe.finding import Finding, Severity
 from noisymean.probe.laws import Kind
 from noisymean.probe.packages import opacus_source
 from noisymean.probe.paper import Row, differences, row_of
@@ -75,7 +75,7 @@ class Audited:
         for option, one in self.findings.items():
             read = self.read(option)
             if read is not None and not agree(read, one.kind):
-                why = "; ".join(leaks(one))
+                why = "; ".join(remark.words for remark in one.remarks if remark.severity is Severity.LEAK)
                 words = f"{option}: reading shows {read.value.upper()}, running {one.kind.value.upper()}"
                 found.append(f"{words} ({why})" if why else words)
         return found
@@ -212,13 +212,9 @@ def _kept(version: str) -> Audited | None:
     """The result of an earlier audit by the same prober and reader; a damaged one counts as none."""
     try:
         plain = json.loads(_place(version).read_text(encoding="utf-8"))
-        return Audited(
-            version=plain["version"],
-            findings={option: Finding.from_plain(one) for option, one in plain["findings"].items()},
-            source=None if plain["source"] is None else reading.from_json(plain["source"]),
-            larger_batch=plain["larger_batch"],
-            seconds=plain["seconds"],
-        )
+        findings = {option: Finding.from_plain(one) for option, one in plain["findings"].items()}
+        source = None if plain["source"] is None else reading.from_json(plain["source"])
+        return Audited(plain["version"], findings, {}, source, plain["larger_batch"], plain["seconds"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
 

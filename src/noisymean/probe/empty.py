@@ -14,11 +14,11 @@ from noisymean.probe.chance import chi_square_range
 from noisymean.probe.finding import Bearing, Noise, Remark, Sampling, Severity
 from noisymean.probe.laws import Kind, Law
 from noisymean.probe.records import NOISE, SPARE, Axes
-from noisymean.probe.runs import designed, setting_of
+from noisymean.probe.runs import by_knob, designed
 from noisymean.probe.sensitivity import divisor_at
-from noisymean.targets.protocol import Knob, Raised, Runnable
+from noisymean.targets.protocol import Raised, Runnable
 
-_EMPTY: dict[Knob, tuple[int, Fraction | int]] = {**dict.fromkeys(Knob, (3, Fraction(1, 20))), Knob.BATCH_SIZE: (40, 1)}
+_EMPTY = by_knob((3, Fraction(1, 20)), (40, 1))
 _ROUNDS = 60
 
 
@@ -28,7 +28,7 @@ def empty_batch(
     """What it does with an empty batch that is handed on as it comes, and what has to be remarked about it."""
     if sampling is Sampling.SHUFFLED:
         return "does not occur", []
-    setting = setting_of(*_EMPTY[subject.knob])
+    setting = _EMPTY[subject.knob]
     axes = Axes(setting.dataset_size)
     try:
         divisor = divisor_at(subject, law, setting, bound, seed)

@@ -285,16 +285,11 @@ class Finding(Result):
 
     def seen(self) -> Lines:
         """What was run, and what came out."""
-        rows = [
-            (
-                one.run,
-                str(one.rounds),
-                one.batches,
-                one.denominator if one.finite else "not finite",
-                "-" if one.rate is None else f"{one.rate:.4f}",
-            )
-            for one in self.evidence
-        ]
+        rows = []
+        for one in self.evidence:
+            found = one.denominator if one.finite else "not finite"
+            rate = "-" if one.rate is None else f"{one.rate:.4f}"
+            rows.append((one.run, str(one.rounds), one.batches, found, rate))
         return Lines("", ("run", "rounds", "|B| seen", "denominator", "rate seen"), rows)
 
     def plot(self) -> Figure:

@@ -30,7 +30,7 @@ class Full:
 
 
 def full_of(subject: Runnable, seed: int) -> Full | None:
-    """None if the divisor cannot be read there, or if it raises at every rate close to one: the noise is then not established."""
+    """None if the divisor cannot be read there, or it raises at every rate close to one: the noise is then unknown."""
     # for those that cannot do with a rate of one: never anybody missing, in a billion rounds
     for rate in (Fraction(1), Fraction(10**12 - 1, 10**12)):
         with contextlib.suppress(Raised):

@@ -10,7 +10,7 @@ The mechanism is named if each of these was established, and nothing was found t
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
@@ -40,15 +40,13 @@ _PAIRS: dict[Knob, tuple[tuple[int, Fraction | int], ...]] = {
     Knob.BATCH_SIZE: ((25, 10), (29, 10), (30, 10), (98, 2), (49, 1)),
 }
 # Few records show a rate that follows N, many a rate that is a little off. Each with how many times the rounds.
+# Batches that are handed over have no rate of their own.
 _LONG: dict[Knob, tuple[tuple[int, Fraction | int, int], ...]] = {
     Knob.RATE: ((5, Fraction(1, 2), 5), (300, Fraction(3, 10), 2)),
     Knob.BATCH_SIZE: ((5, 3, 5), (300, 120, 2)),
-    Knob.BATCH: (),
-    Knob.FIXED: (),
 }
 # where a round takes the longer the more records there are, and no time else
 _LONG_IF_SWIFT: dict[Knob, tuple[tuple[int, Fraction | int, int], ...]] = {
-    **_LONG,
     Knob.RATE: ((5, Fraction(1, 2), 15), (100, Fraction(3, 10), 5)),
     Knob.BATCH_SIZE: ((5, 3, 15), (100, 40, 5)),
 }
@@ -127,7 +125,7 @@ def _settings(subject: Runnable, also: Sequence[Setting], rounds: int) -> dict[S
     wanted = [(setting_of(size, chosen), rounds) for size, chosen in _PAIRS[subject.knob]]
     if subject.knob is Knob.FIXED:
         return dict(wanted)
-    for size, chosen, times in (_LONG_IF_SWIFT if subject.is_fast else _LONG)[subject.knob]:
+    for size, chosen, times in (_LONG_IF_SWIFT if subject.is_fast else _LONG).get(subject.knob, ()):
         wanted.append((setting_of(size, chosen), rounds * times))
     wanted += [(setting, rounds) for setting in also]
     found: dict[Setting, int] = {}
@@ -146,8 +144,9 @@ def observe(subject: Runnable, setting: Setting, seed: int, rounds: int) -> Obse
 
 def _effective_bound(observed: Sequence[Observed]) -> tuple[list[Observed], float]:
     """The bound over C. Another bound than C is told from scaling before clipping by the noise, which shows the true c."""
-    scales = np.array([one.scale for one in _all(observed) if one.scale is not None])
-    ratios = np.array([one.clipped / one.noise for one in _all(observed) if one.clipped and one.noise])
+    readings = [reading for one in observed for reading in one.readings]
+    scales = np.array([one.scale for one in readings if one.scale is not None])
+    ratios = np.array([one.clipped / one.noise for one in readings if one.clipped and one.noise])
     if not len(scales) or not len(ratios) or np.ptp(scales) > 0.01 * abs(scales.mean()):
         return list(observed), 1.0
     scale = float(scales.mean())
@@ -163,10 +162,6 @@ def _rescaled(reading: Reading, scale: float) -> Reading:
         clipped=None if reading.clipped is None else reading.clipped / scale,
         scale=None if reading.scale is None else reading.scale / scale,
     )
-
-
-def _all(observed: Iterable[Observed]) -> list[Reading]:
-    return [reading for one in observed for reading in one.readings]
 
 
 def _law(observed: Sequence[Observed], *, fixed: bool) -> tuple[Law | None, tuple[str, ...]]:
@@ -208,10 +203,9 @@ def _evidence(observed: Observed) -> Evidence:
         words = "none seen"
     elif len(found) == 1:
         words = f"{found[0]:.4g}"
-    elif all(math.isclose(value, size, rel_tol=1e-4) for size, value in observed.known):
-        words = f"|B|: {found[0]:.4g} to {found[-1]:.4g}"
     else:
-        words = f"{found[0]:.4g} to {found[-1]:.4g}"
+        by_batch = all(math.isclose(value, size, rel_tol=1e-4) for size, value in observed.known)
+        words = f"{'|B|: ' if by_batch else ''}{found[0]:.4g} to {found[-1]:.4g}"
     return Evidence(
         run=str(observed.setting),
         rounds=len(observed.readings),

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from noisymean.numerics.logs import Array
 from noisymean.probe.records import BOUND, NOISE
-from noisymean.targets.protocol import Request, Runnable, Setting
+from noisymean.targets.protocol import Knob, Request, Runnable, Setting
 
 
 def setting_of(size: int, chosen: Fraction | int) -> Setting:
@@ -14,6 +14,11 @@ def setting_of(size: int, chosen: Fraction | int) -> Setting:
     if isinstance(chosen, Fraction):
         return Setting(size, rate=chosen)
     return Setting(size, batch_size=chosen)
+
+
+def by_knob(rated: tuple[int, Fraction], sized: tuple[int, int]) -> dict[Knob, Setting]:
+    """For each way to set the sampling: N and the batch size where that is it, else N and a rate."""
+    return {**dict.fromkeys(Knob, setting_of(*rated)), Knob.BATCH_SIZE: setting_of(*sized)}
 
 
 def designed(

@@ -110,9 +110,9 @@ def _fits(observed: Observed, rate: float | None) -> bool:
     # how often each size came: one that is cut off is never seen
     often = np.bincount(sizes.astype(np.intp), minlength=records + 1)
     likely = chances * len(sizes) > 1.0
-    for count, chance in zip(often[likely], np.minimum(chances[likely], 1.0), strict=True):
-        if binomial_is_improbable(count, len(sizes), float(chance), among=records + 1):
-            return False
+    counted = zip(often[likely], np.minimum(chances[likely], 1.0), strict=True)
+    if any(binomial_is_improbable(count, len(sizes), float(chance), among=records + 1) for count, chance in counted):
+        return False
     total = float(((sizes - records * rate) ** 2).sum())
     return not sum_is_improbable(total, len(sizes), (values - records * rate) ** 2, chances)
 
@@ -134,11 +134,10 @@ def _why_unknown(observed: Sequence[Observed]) -> str:
     """The setting that contradicts what was set most clearly."""
     worst, least = "", 1.0
     for one in observed:
-        sizes, trials = _sizes(one), one.setting.dataset_size * len(one.readings)
+        count, trials = float(_sizes(one).sum()), one.setting.dataset_size * len(one.readings)
         rate = rate_by(RateLaw.AS_SET, one.setting) or rate_by(RateLaw.LOADER, one.setting)
         if rate is None or not 0.0 < rate < 1.0:
             continue
-        count = float(sizes.sum())
         chance = float(min(binomial_tails(count, trials, rate)))
         if chance < least:
             low, high = rate_interval(count, trials)

@@ -20,6 +20,7 @@ from noisymean.errors import InvalidInput, Undefined, check_number
 from noisymean.mechanisms import KINDS, Mechanism, from_plain
 from noisymean.numerics.logs import Array
 from noisymean.targets.claims import claimed_curve
+from noisymean.targets.plain import from_plain as value_from
 from noisymean.targets.protocol import Knob, Known, Neighbour, Raised, Request, Runnable, Setting, check_steps
 from noisymean.targets.records import Gradients
 from noisymean.tradeoff import TradeOff
@@ -58,6 +59,7 @@ class Formula(Runnable):
     """A mechanism by its name."""
 
     mechanism: str
+    is_fast = True
 
     @property
     def name(self) -> str:
@@ -66,11 +68,6 @@ class Formula(Runnable):
     @property
     def knob(self) -> Knob:
         return Knob.BATCH_SIZE if KINDS[self.mechanism].rate_from_size else Knob.RATE
-
-    @property
-    def is_fast(self) -> bool:
-        """A round is a few array operations."""
-        return True
 
     def run(self, run: Request) -> Array:
         size, dimension = run.gradients.shape
@@ -162,13 +159,7 @@ class Synthetic:
     def from_configuration(cls, configuration: Mapping[str, Any]) -> Synthetic:
         if "defined_in" in configuration:
             import_module(configuration["defined_in"])
-        return cls(
-            mechanism=from_plain(configuration["mechanism"]),
-            gradients=Gradients(configuration["gradients"]),
-            max_grad_norm=configuration["max_grad_norm"],
-            steps=configuration["steps"],
-            gradient_seed=configuration["gradient_seed"],
-        )
+        return value_from(cls, {**configuration, "mechanism": from_plain(configuration["mechanism"])})
 
     def known(self) -> Known:
         rows = self._rows if self.gradients is Gradients.RANDOM else None
@@ -186,6 +177,7 @@ class Synthetic:
         noise = self.mechanism.noise_at(size) * self.max_grad_norm / divisors
         sums = sums / divisors[:, None]
         outputs = np.empty((rounds, dimension))
+        random = self.gradients is Gradients.RANDOM
         at_once = max(1, _CACHED // dimension)
         for first in range(0, rounds, at_once):
             rows = slice(first, first + at_once)
@@ -193,10 +185,9 @@ class Synthetic:
                 part = outputs[rows, left : left + _CACHED] if at_once > 1 else outputs[first, left : left + _CACHED]
                 generator.standard_normal(out=part)
                 part *= noise[rows, None] if at_once > 1 else noise[first]
-                if self._axis:
-                    continue
-                part += sums[rows if at_once > 1 else first] @ self._rows[:, left : left + _CACHED]
-        if self._axis:
+                if random:
+                    part += sums[rows if at_once > 1 else first] @ self._rows[:, left : left + _CACHED]
+        if not random:
             outputs[:, 0] += sums[:, 0]
         return outputs.reshape(trials, self.steps, dimension)
 
@@ -216,10 +207,6 @@ class Synthetic:
             new = (generator.random(rounds) < rate).astype(np.float64)
         along = self.max_grad_norm * (structure.datasets.shared * shared + structure.datasets.new * new)
         return along[:, None], shared + new
-
-    @property
-    def _axis(self) -> bool:
-        return self.gradients is not Gradients.RANDOM
 
     @cached_property
     def _rows(self) -> Array:

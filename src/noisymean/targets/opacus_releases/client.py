@@ -70,7 +70,8 @@ class Worker:
         """One question, one answer; a fault of the release is one line."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
-        forget, self.gone = self.gone, []
+        # sessions that end meanwhile are told with the next question
+        forget = [self.gone.pop() for _ in range(len(self.gone))]
         try:
             wire.send(self.process.stdin, {**request, "keep": self.lender.paths(), "forget": forget})
             answer = wire.receive(self.process.stdout)
@@ -108,7 +109,7 @@ class Session:
         self.dimension: int = answer["dimension"]
         self.shims = tuple(answer["shims"])
         self.where: str = answer["where"]
-        weakref.finalize(self, _forget, weakref.ref(self.worker), self.number)
+        weakref.finalize(self, self.worker.gone.append, self.number)
 
     @property
     def usable(self) -> bool:
@@ -146,12 +147,6 @@ def dismiss(release: Release) -> None:
     worker = _WORKERS.pop(release.version, None)
     if worker is not None:
         worker.close()
-
-
-def _forget(worker: weakref.ref[Worker], number: int) -> None:
-    """The worker is told with the next question."""
-    if (alive := worker()) is not None:
-        alive.gone.append(number)
 
 
 def _end(process: subprocess.Popen[bytes], log: Any, owner: int) -> None:

@@ -100,7 +100,6 @@ class StructuredRows(Feeder):
         count = len(indices)
         if count > len(self.buffer):
             self.buffer = self._zeros(count + count // 4)
-            self.buffer.flatten(1)[:, 0] = self.shared
         rows = self.buffer[:count]
         rows.flatten(1)[:, 0] = self.shared
         if indices[-1] == self.newest:
@@ -130,9 +129,10 @@ class Recomputed(Feeder):
             if found:
                 # what the last pass left would be taken for an earlier batch
                 for parameter in self.parameters:
-                    del parameter.grad_sample  # type: ignore[attr-defined]
                     if self.none_is_left:
                         parameter.grad_sample = None  # type: ignore[attr-defined]
+                    else:
+                        del parameter.grad_sample  # type: ignore[attr-defined]
             self.reduce(one.losses(self.module(*one.inputs))).backward()  # type: ignore[no-untyped-call]
             found.append([_flat(parameter) for parameter in self.parameters])
         if len(found) > 1:

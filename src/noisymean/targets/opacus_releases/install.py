@@ -46,16 +46,11 @@ def is_installed(release: Release) -> bool:
         return False
 
 
-def place_of(release: Release) -> Path:
-    """Where a release is, once it is installed."""
-    return cache_folder() / "opacus" / release.version
-
-
 def installed(release: Release) -> Path:
     """The folder to put on the path for this release, installed now if it is not there."""
     if importlib.util.find_spec("torch") is None:
         raise MissingDependency("torch", "audit")
-    place = place_of(release)
+    place = cache_folder() / "opacus" / release.version
     if place.is_dir():
         return place
     place.parent.mkdir(parents=True, exist_ok=True)

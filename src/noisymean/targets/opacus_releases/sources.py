@@ -82,13 +82,10 @@ class Structured(Rows):
     kind: ClassVar[str] = "Structured"
 
 
-def clip_factors(norms: Tensor, max_grad_norm: float) -> Tensor:
-    """min(C / (norm + 1e-6), 1), the factor of the audited libraries."""
-    return (max_grad_norm / (norms + _STABILIZER)).clamp(max=1.0)
-
-
 def clipped(gradients: Tensor, max_grad_norm: float) -> Tensor:
-    """Rows of norm at most C."""
+    """Rows of norm at most C: times min(C / (norm + 1e-6), 1), the factor of the audited libraries."""
     import torch
 
-    return gradients * clip_factors(torch.linalg.vector_norm(gradients, dim=1), max_grad_norm)[:, None]
+    norms = torch.linalg.vector_norm(gradients, dim=1, keepdim=True)
+    factors: Tensor = (max_grad_norm / (norms + _STABILIZER)).clamp(max=1.0)
+    return gradients * factors
