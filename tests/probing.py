@@ -17,7 +17,7 @@ import pytest
 from noisymean.probe.finding import Finding, Severity
 from noisymean.probe.prober import probe_runnable
 from noisymean.targets.opacus import OpacusRelease
-from noisymean.targets.opacus_releases import client, install
+from noisymean.targets.opacus_releases import install
 from noisymean.targets.opacus_releases.releases import VERSIONS, Release
 
 EVERY_TIME = ("0.13.0", "0.15.0", "1.6.0")
@@ -27,7 +27,7 @@ RELEASES = [version if version in EVERY_TIME else pytest.param(version, marks=py
 def available(version: str) -> str:
     """The release, installed now if need be."""
     try:
-        if not client._is_installed(Release(version)):
+        if not install.is_installed(Release(version)):
             install.installed(Release(version))
     except install.InstallFailed as fault:
         pytest.skip(str(fault))

@@ -16,7 +16,7 @@ pytest.importorskip("torch", reason="needs torch: pip install 'noisymean[audit]'
 
 from noisymean.audit import distinguisher
 from noisymean.targets.opacus import OpacusRelease, OpacusTarget
-from noisymean.targets.opacus_releases import client, install
+from noisymean.targets.opacus_releases import install
 from noisymean.targets.opacus_releases.releases import Release
 from noisymean.targets.opacus_releases.setup import AtRate, Mode
 from noisymean.targets.protocol import Neighbour
@@ -70,7 +70,7 @@ def slow(*case: object) -> object:
 )
 def test_a_release_has_the_law_of_its_mechanism(version: str, poisson: bool, kind: str, size: int, mode: Mode) -> None:
     try:
-        if not client._is_installed(Release(version)):
+        if not install.is_installed(Release(version)):
             install.installed(Release(version))
     except install.InstallFailed as fault:
         pytest.skip(str(fault))

@@ -23,7 +23,7 @@ from noisymean.paper.methods import METHODS, dpsur_method, method_named, opacus_
 from noisymean.paper.photographs import Photographs  # noqa: E402
 from noisymean.targets import registry  # noqa: E402
 from noisymean.targets.opacus import OpacusRelease, OpacusTarget, release_named  # noqa: E402
-from noisymean.targets.opacus_releases import client, install  # noqa: E402
+from noisymean.targets.opacus_releases import install  # noqa: E402
 from noisymean.targets.opacus_releases.releases import VERSIONS, Clipping, GradSample, Release  # noqa: E402
 from noisymean.targets.opacus_releases.setup import AtRate, Mode, Reduction, Shuffled, ThroughLoader  # noqa: E402
 from noisymean.targets.protocol import Neighbour, Structure, Target  # noqa: E402
@@ -49,7 +49,7 @@ def target(version: str = "1.6.0", **settings: Any) -> OpacusTarget:
 
 def at_hand(version: str) -> None:
     try:
-        if not client._is_installed(Release(version)):
+        if not install.is_installed(Release(version)):
             install.installed(Release(version))
     except install.InstallFailed as fault:
         pytest.skip(str(fault))

@@ -23,7 +23,7 @@ pytest.importorskip("torch", reason="needs torch: pip install 'noisymean[audit]'
 from noisymean.errors import InvalidInput
 from noisymean.paper.photographs import Network
 from noisymean.targets import device
-from noisymean.targets.opacus_releases import client, install, wire
+from noisymean.targets.opacus_releases import install, wire
 from noisymean.targets.opacus_releases.client import Session, WorkerFault
 from noisymean.targets.opacus_releases.releases import VERSIONS, Clipping, Era, GradSample, Release
 from noisymean.targets.opacus_releases.setup import AtRate, Configured, Mode, Reduction, Setup, Shuffled, ThroughLoader
@@ -41,7 +41,7 @@ SIZES = {Neighbour.SMALLER: N, Neighbour.LARGER: N + 1}
 def session(version: str, records: list[np.ndarray], **settings: object) -> Session:
     """A session of that release; skipped with the reason where it cannot be had."""
     try:
-        if not client._is_installed(Release(version)):
+        if not install.is_installed(Release(version)):
             install.installed(Release(version))
     except install.InstallFailed as fault:
         pytest.skip(str(fault))

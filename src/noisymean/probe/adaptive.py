@@ -16,11 +16,11 @@ import numpy as np
 
 from noisymean.probe.finding import Bearing, Remark, Severity
 from noisymean.probe.records import Axes, Reading
-from noisymean.probe.runs import designed, setting_of
-from noisymean.targets.protocol import Adaptation, Knob, Raised, Runnable
+from noisymean.probe.runs import by_knob, designed
+from noisymean.targets.protocol import Adaptation, Raised, Runnable
 
 _RUNS, _ROUNDS, _RECORDS = 6, 25, 25
-_WHAT = "the noisy count of unclipped gradients is divided by"
+_SETTINGS = by_knob((_RECORDS, Fraction(3, 10)), (_RECORDS, 10))
 
 
 def remarks(subject: Runnable, seed: int) -> list[Remark]:
@@ -28,23 +28,24 @@ def remarks(subject: Runnable, seed: int) -> list[Remark]:
     rule = subject.adaptation
     if rule is None:
         return []
-    setting = setting_of(_RECORDS, 10 if subject.knob is Knob.BATCH_SIZE else Fraction(3, 10))
     axes = Axes(_RECORDS)
     found: list[tuple[int, float]] = []
     try:
         for part in range(_RUNS):
-            releases = designed(subject, setting, axes.gradients(), seed + part, _ROUNDS, moving_bound=True)
+            releases = designed(
+                subject, _SETTINGS[subject.knob], axes.gradients(), seed + part, _ROUNDS, moving_bound=True
+            )
             found += _counted(axes.read(releases), rule)
     except Raised as fault:
         return [Remark(Severity.FAULT, f"with a bound that moves it {fault}")]
-    if len(found) < 10:
-        return [Remark(Severity.UNKNOWN, f"{_WHAT} something unknown", Bearing.BESIDES)]
-    sizes, divisors = (np.array(column) for column in zip(*found, strict=True))
-    if np.abs(divisors / sizes - 1.0).max() < 0.05:
-        return [Remark(Severity.LEAK, f"{_WHAT} |B|, the exact size of the batch", Bearing.BESIDES)]
-    if np.abs(divisors / divisors.mean() - 1.0).max() < 0.05:
-        return [Remark(Severity.UNKNOWN, f"{_WHAT} {divisors.mean():.3g}; what it leaks is not known", Bearing.BESIDES)]
-    return [Remark(Severity.UNKNOWN, f"{_WHAT} something unknown", Bearing.BESIDES)]
+    severity, words = Severity.UNKNOWN, "something unknown"
+    if len(found) >= 10:
+        sizes, divisors = (np.array(column) for column in zip(*found, strict=True))
+        if np.abs(divisors / sizes - 1.0).max() < 0.05:
+            severity, words = Severity.LEAK, "|B|, the exact size of the batch"
+        elif np.abs(divisors / divisors.mean() - 1.0).max() < 0.05:
+            words = f"{divisors.mean():.3g}; what it leaks is not known"
+    return [Remark(severity, f"the noisy count of unclipped gradients is divided by {words}", Bearing.BESIDES)]
 
 
 def _counted(readings: Sequence[Reading], rule: Adaptation) -> list[tuple[int, float]]:

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any, final
@@ -22,8 +21,8 @@ from typing import Any, final
 from noisymean.errors import InvalidInput, NoisymeanError
 from noisymean.folder import cache_folder
 from noisymean.probe import reading
-from noisymean.probe.conclusions import agree, dividing, leaks, poisson_words, read_kind
-from noisymean.probe.finding import Finding
+from noisymean.probe.conclusions import agree, dividing, poisson_words, read_kind
+from noisymean.probe.finding import Finding, Severity
 from noisymean.probe.laws import Kind
 from noisymean.probe.packages import opacus_source
 from noisymean.probe.paper import Row, differences, row_of
@@ -37,6 +36,8 @@ from noisymean.targets.opacus_releases.setup import Reduction
 SEED = 0
 SECONDS_PER_RELEASE = 240.0
 MEAN, SUM, NO_POISSON, ADAPTIVE = "mean", "sum", "mean, poisson=False", "mean, clipping=adaptive"
+# the options under which source is read, where they are not the defaults
+_READ_AS: dict[str, Any] = {SUM: {"reduction": "sum"}, NO_POISSON: {"poisson": False}}
 
 
 @final
@@ -57,42 +58,34 @@ class Audited:
 
     def read(self, option: str) -> Kind | None:
         """What reading showed."""
-        if self.source is None:
-            return None
-        reduction = SUM if option == SUM else MEAN
-        return read_kind(self.source, reduction=reduction, poisson=option != NO_POISSON)
+        return None if self.source is None else read_kind(self.source, **_READ_AS.get(option, {}))
 
     def statements(self, option: str = MEAN) -> tuple[Statement, ...]:
         """The statements that divide."""
-        if self.source is None:
-            return ()
-        return dividing(self.source, reduction=SUM if option == SUM else MEAN, poisson=option != NO_POISSON)
+        return () if self.source is None else dividing(self.source, **_READ_AS.get(option, {}))
 
     @property
     def poisson(self) -> str:
-        """What it offers for Poisson sampling."""
         return "unknown" if self.source is None else poisson_words(self.source)
 
     @property
     def disagreements(self) -> list[str]:
         """Options under which running and reading do not show the same."""
         found = []
-        for option in self.findings:
-            ran, read = self.kind(option), self.read(option)
-            if ran is not None and read is not None and not agree(read, ran):
-                why = "; ".join(leaks(self.findings[option]))
-                words = f"{option}: reading shows {read.value.upper()}, running {ran.value.upper()}"
+        for option, one in self.findings.items():
+            read = self.read(option)
+            if read is not None and not agree(read, one.kind):
+                why = "; ".join(remark.words for remark in one.remarks if remark.severity is Severity.LEAK)
+                words = f"{option}: reading shows {read.value.upper()}, running {one.kind.value.upper()}"
                 found.append(f"{words} ({why})" if why else words)
         return found
 
     @property
     def paper(self) -> Row | None:
-        """The paper's row."""
         return row_of(self.version)
 
     @property
     def against_paper(self) -> list[str]:
-        """Where it differs from the paper's row."""
         return differences(
             self.paper,
             mean=self.kind(MEAN),
@@ -160,11 +153,10 @@ def audit_release(version: str) -> Audited:
     try:
         with _no_longer_than(SECONDS_PER_RELEASE, release):
             for option, subject in _subjects(release):
-                found = _probed(subject)
-                if isinstance(found, Finding):
-                    findings[option] = found
-                else:
-                    faults[option] = found
+                try:
+                    findings[option] = probe_runnable(subject, seed=SEED)
+                except NoisymeanError as fault:
+                    faults[option] = str(fault)
             if release.era is Era.NO_SAMPLER:
                 larger = OpacusRelease(version=version).oversized_batch(SEED)
     except (NoisymeanError, OSError) as fault:
@@ -177,24 +169,13 @@ def audit_release(version: str) -> Audited:
     return audited
 
 
-def _probed(subject: OpacusRelease) -> Finding | str:
-    """The finding, or what went wrong."""
-    try:
-        return probe_runnable(subject, seed=SEED)
-    except NoisymeanError as fault:
-        return str(fault)
-
-
 def _subjects(release: Release) -> list[tuple[str, OpacusRelease]]:
-    version = release.version
-    found = [
-        (MEAN, OpacusRelease(version=version)),
-        (SUM, OpacusRelease(version=version, reduction=Reduction.SUM)),
-    ]
+    plain = OpacusRelease(version=release.version)
+    found = [(MEAN, plain), (SUM, replace(plain, reduction=Reduction.SUM))]
     if release.era is Era.POISSON_FLAG:
-        found.append((NO_POISSON, OpacusRelease(version=version, poisson=False)))
+        found.append((NO_POISSON, replace(plain, poisson=False)))
     if Clipping.ADAPTIVE in release.clippings():
-        found.append((ADAPTIVE, OpacusRelease(version=version, clipping=Clipping.ADAPTIVE)))
+        found.append((ADAPTIVE, replace(plain, clipping=Clipping.ADAPTIVE)))
     return found
 
 
@@ -221,27 +202,19 @@ def _keep(audited: Audited) -> None:
     """Written beside its place and moved into it: whole or not there."""
     place = _place(audited.version)
     place.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=place.parent, prefix=".writing-")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            json.dump(_plain(audited), file)
-        os.replace(name, place)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    with tempfile.TemporaryDirectory(dir=place.parent, prefix=".writing-") as scratch:
+        written = Path(scratch) / place.name
+        written.write_text(json.dumps(_plain(audited)), encoding="utf-8")
+        written.replace(place)
 
 
 def _kept(version: str) -> Audited | None:
     """The result of an earlier audit by the same prober and reader; a damaged one counts as none."""
     try:
         plain = json.loads(_place(version).read_text(encoding="utf-8"))
-        return Audited(
-            version=plain["version"],
-            findings={option: Finding.from_plain(one) for option, one in plain["findings"].items()},
-            source=None if plain["source"] is None else reading.from_json(plain["source"]),
-            larger_batch=plain["larger_batch"],
-            seconds=plain["seconds"],
-        )
+        findings = {option: Finding.from_plain(one) for option, one in plain["findings"].items()}
+        source = None if plain["source"] is None else reading.from_json(plain["source"])
+        return Audited(plain["version"], findings, {}, source, plain["larger_batch"], plain["seconds"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
@@ -259,6 +232,7 @@ def _plain(audited: Audited) -> dict[str, Any]:
 def record(audited: Audited) -> dict[str, Any]:
     """The object of `--json` for one release."""
     row = audited.paper
+    paper = row and {"normalization": row.normalization, "poisson": row.poisson, "mechanism": row.words}
     return {
         **_plain(audited),
         "faults": dict(audited.faults),
@@ -274,8 +248,6 @@ def record(audited: Audited) -> dict[str, Any]:
         },
         "agree": not audited.disagreements and not audited.faults,
         "disagreements": audited.disagreements,
-        "paper": None
-        if row is None
-        else {"normalization": row.normalization, "poisson": row.poisson, "mechanism": row.words},
+        "paper": paper,
         "against_paper": audited.against_paper,
     }

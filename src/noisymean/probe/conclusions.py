@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterable
 from enum import Enum
 
-from noisymean.probe.finding import Finding, Severity
 from noisymean.probe.laws import Kind
 from noisymean.probe.reading import CONSTANTS, OF_THE_DATA, Origin, Role, Source, Statement, Sure
 
@@ -19,6 +18,7 @@ _KINDS = {
     frozenset({Origin.EXPECTED}): Kind.EASGM,
     frozenset({Origin.FLOOR}): Kind.FEASGM,
 }
+_NO_SIZES = {Origin.NUMBER, Origin.NORM}
 
 
 class Denominator(Enum):
@@ -40,12 +40,9 @@ def judged(statements: Iterable[Statement], *, all_read: bool) -> Denominator:
     if any(OF_THE_DATA & set(one.origins) for one in noisy):
         return Denominator.DATA_DEPENDENT
     understood = all_read and all(set(one.origins) <= CONSTANTS for one in found)
-    return Denominator.CONSTANT if understood and any(_is_the_mean(one) for one in noisy) else Denominator.UNKNOWN
-
-
-def _is_the_mean(statement: Statement) -> bool:
-    """Halving a gradient is not yet what makes a mean of a sum."""
-    return Origin.CALLER in statement.origins or statement.noisy
+    # halving a gradient is not yet what makes a mean of a sum
+    mean = any(Origin.CALLER in one.origins or one.noisy for one in noisy)
+    return Denominator.CONSTANT if understood and mean else Denominator.UNKNOWN
 
 
 def read_verdict(source: Source) -> Denominator:
@@ -79,18 +76,11 @@ def dividing(source: Source, *, reduction: str = "mean", poisson: bool = True) -
     return tuple(sorted(replacing or found, key=lambda one: "ddp" in one.file or "distributed" in one.file))
 
 
-_NO_SIZES = {Origin.NUMBER, Origin.NORM}
-
-
 def _runs(statement: Statement, reduction: str, poisson: bool) -> bool:
-    for guard in statement.guards:
-        if guard.startswith("not ("):
-            continue
-        if re.search(r"""['"]mean['"]""", guard) and reduction != "mean":
-            return False
-        if re.search(r"\bpoisson\b", guard) and not poisson:
-            return False
-    return True
+    needed = [guard for guard in statement.guards if not guard.startswith("not (")]
+    unmet = [] if reduction == "mean" else [r"""['"]mean['"]"""]
+    unmet += [] if poisson else [r"\bpoisson\b"]
+    return not any(re.search(one, guard) for one in unmet for guard in needed)
 
 
 def read_kind(source: Source, *, reduction: str = "mean", poisson: bool = True) -> Kind:
@@ -118,8 +108,3 @@ def poisson_words(source: Source) -> str:
     if own:
         return ", ".join(own)
     return "none; a batch above the declared size raises" if found.refuses_larger else "none"
-
-
-def leaks(found: Finding) -> list[str]:
-    """What was found that is a leak."""
-    return [one.words for one in found.remarks if one.severity is Severity.LEAK]

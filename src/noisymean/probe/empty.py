@@ -8,40 +8,28 @@ there all the same.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import final
 
 from noisymean.probe.chance import chi_square_range
 from noisymean.probe.finding import Bearing, Noise, Remark, Sampling, Severity
 from noisymean.probe.laws import Kind, Law
 from noisymean.probe.records import NOISE, SPARE, Axes
-from noisymean.probe.runs import designed, setting_of
+from noisymean.probe.runs import by_knob, designed
 from noisymean.probe.sensitivity import divisor_at
-from noisymean.targets.protocol import Knob, Raised, Runnable
+from noisymean.targets.protocol import Raised, Runnable
 
-_EMPTY: dict[Knob, tuple[int, Fraction | int]] = {**dict.fromkeys(Knob, (3, Fraction(1, 20))), Knob.BATCH_SIZE: (40, 1)}
+_EMPTY = by_knob((3, Fraction(1, 20)), (40, 1))
 _ROUNDS = 60
-
-
-@final
-@dataclass(frozen=True)
-class EmptyBatch:
-    """In words, and what has to be remarked about it."""
-
-    words: str
-    remarks: tuple[Remark, ...] = ()
 
 
 def empty_batch(
     subject: Runnable, law: Law | None, noise: Noise, sampling: Sampling, bound: float, seed: int
-) -> EmptyBatch:
-    """What it does with an empty batch that is handed on as it comes."""
+) -> tuple[str, list[Remark]]:
+    """What it does with an empty batch that is handed on as it comes, and what has to be remarked about it."""
     if sampling is Sampling.SHUFFLED:
-        return EmptyBatch("does not occur")
-    size, chosen = _EMPTY[subject.knob]
-    setting = setting_of(size, chosen)
-    axes = Axes(size)
+        return "does not occur", []
+    setting = _EMPTY[subject.knob]
+    axes = Axes(setting.dataset_size)
     try:
         divisor = divisor_at(subject, law, setting, bound, seed)
         readings = axes.read(designed(subject, setting, axes.gradients(), seed, _ROUNDS, empty_as_it_comes=True))
@@ -61,20 +49,19 @@ def empty_batch(
     # an empty batch counts as one record
     expected = divisor(1 if law is not None and law.kind is Kind.ASGM else 0)
     if expected is None:
-        unknown = Remark(Severity.UNKNOWN, "whether an empty batch has the noise that a batch with records has")
-        return EmptyBatch(words, (unknown,))
+        return words, [Remark(Severity.UNKNOWN, "whether an empty batch has the noise that a batch with records has")]
     # noise that is not what was asked for has a remark of its own
     usual = next((level for level in noise.levels if level.noise_multiplier == NOISE), None)
     scale, error = (1.0, noise.error) if usual is None else (usual.scale, usual.error)
     found = square * expected**2 / scale**2
     low, high = chi_square_range(SPARE * len(empty))
     if noise.shares_denominator is False or low * (1.0 - 2.0 * error) <= found <= high * (1.0 + 2.0 * error):
-        return EmptyBatch(words)
+        return words, []
     other = f"an empty batch {words}, where a batch with records would be divided by {expected:.2g}"
-    return EmptyBatch(words, (Remark(Severity.LEAK, other),))
+    return words, [Remark(Severity.LEAK, other)]
 
 
-def _telling(severity: Severity, words: str) -> EmptyBatch:
+def _telling(severity: Severity, words: str) -> tuple[str, list[Remark]]:
     # a program that stops has released its rounds so far as the mechanism does; the others are another mechanism
     bearing = Bearing.BESIDES if severity is Severity.FAULT else Bearing.OPEN
-    return EmptyBatch(words, (Remark(severity, f"an empty batch {words}: that nobody was in it is told", bearing),))
+    return words, [Remark(severity, f"an empty batch {words}: that nobody was in it is told", bearing)]

@@ -65,13 +65,8 @@ def probe(
     )
     if delta is None or dataset_size is None or dimension is None or noise_multiplier is None or steps is None:
         return found
-    numbers = RunNumbers(
-        dataset_size=dataset_size,
-        dimension=dimension,
-        noise_multiplier=noise_multiplier,
-        sample_rate=rate,
-        batch_size=batch_size,
-    )
+    numbers = RunNumbers(dataset_size=dataset_size, dimension=dimension, noise_multiplier=noise_multiplier)
+    numbers |= {"sample_rate": rate, "batch_size": batch_size}
     return judged(found, numbers, steps=steps, delta=delta)
 
 
@@ -81,17 +76,14 @@ def own_settings(
     """The user's own N, if it can be run."""
     if dataset_size is None or not 1 <= dataset_size <= MOST_RECORDS:
         return ()
-    if (
-        batch_size is not None
-        and not 1 <= batch_size <= dataset_size
-        and (rate is None or subject.knob is Knob.BATCH_SIZE)
-    ):
+    by_size = subject.knob is Knob.BATCH_SIZE
+    if batch_size is not None and not 1 <= batch_size <= dataset_size and (rate is None or by_size):
         raise InvalidInput(
             "batch_size", batch_size, f"a whole number from 1 to the dataset size {dataset_size}",
             f"e.g. --batch-size {max(1, dataset_size // 10)}",
         )  # fmt: skip
-    if subject.knob is Knob.BATCH_SIZE:
+    if by_size:
         return () if batch_size is None else (Setting(dataset_size, batch_size=batch_size),)
-    if rate is not None:
-        return (Setting(dataset_size, rate=rate),)
-    return () if batch_size is None else (Setting(dataset_size, rate=Fraction(batch_size, dataset_size)),)
+    if rate is None and batch_size is not None:
+        rate = Fraction(batch_size, dataset_size)
+    return () if rate is None else (Setting(dataset_size, rate=rate),)

@@ -229,11 +229,9 @@ class Finding(Result):
 
     @staticmethod
     def from_plain(plain: Mapping[str, Any]) -> Finding:
-        """The inverse of `to_plain`."""
         return from_plain(Finding, plain)
 
     def to_dict(self) -> dict[str, object]:
-        """Plain data, the object that `probe --json` prints."""
         plain, run = self.to_plain(), self.run
         answer, version = None if run is None else run.account, import_module("noisymean").__version__
         # the keys that `account --json` adds, empty: nothing was asked of them
@@ -287,26 +285,17 @@ class Finding(Result):
 
     def seen(self) -> Lines:
         """What was run, and what came out."""
-        rows = [
-            (
-                one.run,
-                str(one.rounds),
-                one.batches,
-                one.denominator if one.finite else "not finite",
-                "-" if one.rate is None else f"{one.rate:.4f}",
-            )
-            for one in self.evidence
-        ]
+        rows = []
+        for one in self.evidence:
+            found = one.denominator if one.finite else "not finite"
+            rate = "-" if one.rate is None else f"{one.rate:.4f}"
+            rows.append((one.run, str(one.rounds), one.batches, found, rate))
         return Lines("", ("run", "rounds", "|B| seen", "denominator", "rate seen"), rows)
 
     def plot(self) -> Figure:
         """The denominators that were seen, against the expected size of a batch."""
         figure: Figure = import_module("noisymean.report.probe_plots").finding_figure(self)
         return figure
-
-    def named(self, target: str) -> Finding:
-        """The same under another name."""
-        return replace(self, target=target)
 
     @property
     def doubts(self) -> tuple[Remark, ...]:
@@ -336,14 +325,15 @@ class Finding(Result):
         >>> found.mechanism(dataset_size=59_999, dimension=26_010, sample_rate=0.005, noise_multiplier=10.0).name
         'easgm'
         """
-        self._check_accountable()
-        if self.doubts:
-            raise Undefined("mechanism", self.kind.value, "one without a doubt left", self._reasons())
+        if self.doubts and self.kind.value in KINDS:
+            raise Undefined("mechanism", self.kind.value, "one without a doubt left", self.reasons)
         return self.at_least(**numbers)
 
     def at_least(self, **numbers: Unpack[RunNumbers]) -> Mechanism:
         """The mechanism whose leakage is a part of this one's; its guarantee is this one's only if there are no `doubts`."""
-        self._check_accountable()
+        if self.kind.value not in KINDS:
+            reasons = (f"the denominator is {self.denominator}", self.reasons)
+            raise Undefined("mechanism", self.kind.value, "one that a theorem covers", "; ".join(filter(None, reasons)))
         common: dict[str, Any] = dict(numbers)
         sample_rate, batch_size = common.pop("sample_rate", None), common.pop("batch_size", None)
         kind = KINDS[self.kind.value]
@@ -363,14 +353,7 @@ class Finding(Result):
             )  # fmt: skip
         return SGM(sample_rate=loader.rate, **common)
 
-    def _check_accountable(self) -> None:
-        """One of the mechanisms that the accountant knows, with its noise, its sensitivity and its sampling."""
-        if self.kind.value not in KINDS:
-            raise Undefined("mechanism", self.kind.value, "one that a theorem covers", self._reasons())
-
-    def _reasons(self) -> str:
-        """Why there is no guarantee."""
-        doubts = "; ".join(remark.words for remark in self.doubts)
-        if self.kind.value not in KINDS:
-            return "; ".join(filter(None, (f"the denominator is {self.denominator}", doubts)))
-        return doubts
+    @property
+    def reasons(self) -> str:
+        """The doubts in words: why there is no guarantee."""
+        return "; ".join(remark.words for remark in self.doubts)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import final
 
 from noisymean.probe.records import BOUND, Axes
-from noisymean.probe.runs import almost_everyone, designed, everyone
-from noisymean.targets.protocol import Raised, Runnable, Setting
+from noisymean.probe.runs import designed, setting_of
+from noisymean.targets.protocol import Knob, Raised, Runnable, Setting
 
 RECORDS = 8
 BOUNDS = (BOUND, 0.1, 8.0)
@@ -28,12 +30,17 @@ class Full:
 
 
 def full_of(subject: Runnable, seed: int) -> Full | None:
-    """None if the divisor cannot be read there; `Raised` if it raises at every rate close to one."""
-    try:
-        setting = everyone(subject, RECORDS)
-        return _read(subject, setting, seed)
-    except Raised:
-        return _read(subject, almost_everyone(subject, RECORDS), seed)
+    """None if the divisor cannot be read there, or it raises at every rate close to one: the noise is then unknown."""
+    # for those that cannot do with a rate of one: never anybody missing, in a billion rounds
+    for rate in (Fraction(1), Fraction(10**12 - 1, 10**12)):
+        with contextlib.suppress(Raised):
+            return _read(subject, everyone(subject, rate), seed)
+    return None
+
+
+def everyone(subject: Runnable, rate: Fraction = Fraction(1)) -> Setting:
+    """A setting at which all records are in every batch."""
+    return setting_of(RECORDS, RECORDS if subject.knob is Knob.BATCH_SIZE else rate)
 
 
 def _read(subject: Runnable, setting: Setting, seed: int) -> Full | None:

@@ -35,12 +35,11 @@ def _verdict(found: Finding, answer: Account) -> RunVerdict:
     """What the accountant says of the mechanism stands only as far as the mechanism was established."""
     if not found.doubts:
         return RunVerdict(answer.verdict, found.limits, answer)
-    reason = "; ".join(remark.words for remark in found.doubts)
     kept = replace(
         answer,
         guarantee=replace(answer.guarantee, epsilon=None),
         neighbours=tuple(replace(one, guarantee=replace(one.guarantee, epsilon=None)) for one in answer.neighbours),
         verdict="undetermined" if answer.verdict == "holds" else answer.verdict,
-        unproved=(*answer.unproved, Said(reason)),
+        unproved=(*answer.unproved, Said(found.reasons)),
     )
-    return RunVerdict(kept.verdict, reason, kept)
+    return RunVerdict(kept.verdict, found.reasons, kept)

@@ -8,10 +8,12 @@ mechanisms give the same numbers on all of them; if two survive all the same, th
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import operator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from enum import Enum
-from typing import final
+from fractions import Fraction
+from typing import TypeAlias, final
 
 import numpy as np
 
@@ -56,6 +58,17 @@ class Observed:
         return tuple(sorted(found))
 
 
+def neighbours(observed: Iterable[Observed]) -> Iterator[tuple[str, Observed, Observed]]:
+    """Each setting that was run with one record more as well: the two sizes in words, and what was seen at them."""
+    by_setting = {one.setting: one for one in observed}
+    for at, one in by_setting.items():
+        if (other := by_setting.get(replace(at, dataset_size=at.dataset_size + 1))) is not None:
+            yield f"N={at.dataset_size} -> {at.dataset_size + 1} ({str(at).split()[1]})", one, other
+
+
+Value: TypeAlias = Callable[[Setting, int], float | None]
+
+
 @final
 @dataclass(frozen=True)
 class Law:
@@ -63,7 +76,7 @@ class Law:
 
     words: str
     kind: Kind
-    value: Callable[[Setting, int], float | None]
+    value: Value
 
     def fitted(self, observed: Sequence[Observed]) -> Law | None:
         """The law that gives every denominator that was read, with the factor that this takes; None if no factor does."""
@@ -74,18 +87,16 @@ class Law:
                 if not expected:
                     return None
                 factors.append(found / expected)
-        if not factors or not all(math.isclose(one, factors[0], rel_tol=TOLERANCE) for one in factors):
+        if not factors or not _is_one_number(factors):
             return None
         if math.isclose(factors[0], 1.0, rel_tol=TOLERANCE):
             return self
-        value, factor = self.value, factors[0]
-        return Law(
-            f"{self.words}, times {factor:.4g}", self.kind, lambda setting, size: _times(value(setting, size), factor)
-        )
+        factor = factors[0]
 
+        def scaled(setting: Setting, size: int) -> float | None:
+            return None if (value := self.value(setting, size)) is None else value * factor
 
-def _times(value: float | None, factor: float) -> float | None:
-    return None if value is None else value * factor
+        return Law(f"{self.words}, times {factor:.4g}", self.kind, scaled)
 
 
 def loader_length(setting: Setting) -> int | None:
@@ -93,12 +104,14 @@ def loader_length(setting: Setting) -> int | None:
     return None if setting.batch_size is None else -(-setting.dataset_size // setting.batch_size)
 
 
-def _expected(setting: Setting, _: int) -> float | None:
-    return None if setting.rate is None else float(setting.dataset_size * setting.rate)
+def _by_rate(value: Callable[[Fraction], float]) -> Value:
+    """A function of N q."""
+    return lambda setting, _: None if setting.rate is None else float(value(setting.dataset_size * setting.rate))
 
 
-def _floor(setting: Setting, _: int) -> float | None:
-    return None if setting.rate is None else float(max(math.floor(setting.dataset_size * setting.rate), 1))
+def _by_length(value: Callable[[int, int], float]) -> Value:
+    """A function of N and L."""
+    return lambda at, _: None if (length := loader_length(at)) is None else float(value(at.dataset_size, length))
 
 
 def _loader(setting: Setting, _: int) -> float | None:
@@ -109,23 +122,13 @@ def _loader(setting: Setting, _: int) -> float | None:
     return float(plain.run(size).expected_batch_size)
 
 
-def _exact_floor(setting: Setting, _: int) -> float | None:
-    length = loader_length(setting)
-    return None if length is None else float(setting.dataset_size // length)
-
-
-def _exact_mean(setting: Setting, _: int) -> float | None:
-    length = loader_length(setting)
-    return None if length is None else setting.dataset_size / length
-
-
 LAWS = (
     Law("|B|, the size of the batch", Kind.ASGM, lambda _, size: float(size)),
-    Law("N q", Kind.EASGM, _expected),
-    Law("floor(N q)", Kind.FEASGM, _floor),
+    Law("N q", Kind.EASGM, _by_rate(float)),
+    Law("floor(N q)", Kind.FEASGM, _by_rate(lambda expected: max(math.floor(expected), 1))),
     Law("int(N * (1/L)) in floating point, L = len(data_loader)", Kind.LOADER, _loader),
-    Law("floor(N / L), L = ceil(N / b)", Kind.UNKNOWN, _exact_floor),
-    Law("N / L, L = ceil(N / b)", Kind.UNKNOWN, _exact_mean),
+    Law("floor(N / L), L = ceil(N / b)", Kind.UNKNOWN, _by_length(operator.floordiv)),
+    Law("N / L, L = ceil(N / b)", Kind.UNKNOWN, _by_length(operator.truediv)),
     Law("N, the number of records", Kind.UNKNOWN, lambda setting, _: float(setting.dataset_size)),
     Law("1/|B|: gradients are multiplied by the size of the batch", Kind.UNKNOWN, lambda _, size: 1.0 / max(size, 1)),
 )
@@ -139,14 +142,16 @@ def constant_of(observed: Sequence[Observed]) -> str | None:
         groups.setdefault(one.setting.chosen, []).extend(one.denominators)
         sizes.setdefault(one.setting.chosen, set()).add(one.setting.dataset_size)
     seen = {choice: values for choice, values in groups.items() if values}
-    if not any(len(sizes[choice]) > 1 for choice in seen):
-        return None
-    if not all(math.isclose(value, values[0], rel_tol=TOLERANCE) for values in seen.values() for value in values):
+    if not any(len(sizes[choice]) > 1 for choice in seen) or not all(map(_is_one_number, seen.values())):
         return None
     values = [group[0] for group in seen.values()]
-    if all(math.isclose(value, values[0], rel_tol=TOLERANCE) for value in values):
-        return f"{values[0]:.4g}, a constant"
-    return "a constant for each choice of rate or batch size"
+    return (
+        f"{values[0]:.4g}, a constant" if _is_one_number(values) else "a constant for each choice of rate or batch size"
+    )
+
+
+def _is_one_number(values: Sequence[float]) -> bool:
+    return all(math.isclose(value, values[0], rel_tol=TOLERANCE) for value in values)
 
 
 def is_independent_draw(observed: Sequence[Observed]) -> bool:

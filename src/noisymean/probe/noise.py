@@ -19,7 +19,7 @@ from noisymean.probe.chance import DEVIATIONS, chi_square_range, is_normal, leas
 from noisymean.probe.finding import Level, Noise, Remark, Severity
 from noisymean.probe.full import Full
 from noisymean.probe.laws import Observed
-from noisymean.probe.records import BOUND, NOISE, SPARE, Faint
+from noisymean.probe.records import BOUND, NOISE, SPARE, faint_gradients
 from noisymean.probe.runs import designed
 from noisymean.targets.protocol import Raised, Runnable
 
@@ -49,16 +49,17 @@ def noise_of(
     if beside is not None and beside.scale == 0.0:
         return Noise(None, 0.0, 0.0, asked, fresh=None), [Remark(Severity.LEAK, _NONE)]
     said = _of_sharing(shares, observed)
-    said += _of_rounds([row for one in observed for row in (_spares(one),) if len(row)])
+    said += _of_rounds(map(_spares, observed))
     if full is None:
         said.append(Remark(Severity.UNKNOWN, "with all records in the batch its noise could not be measured"))
         return Noise(shares, None, 1.0, asked, fresh=None), said
     levels, rows = [] if beside is None else [beside], []
     few, many = max(_LEAST_ROUNDS, rounds // 2), max(_LEAST_ROUNDS, rounds * (2 if subject.is_fast else 1))
     wanted = ((asked, 0.1, many), (asked, 8.0, many), (asked / 4.0, BOUND, few), (4.0 * asked, BOUND, few))
+    faint = faint_gradients()
     for part, (sigma, at, count) in enumerate(wanted):
         try:
-            releases = designed(subject, full.setting, Faint().gradients(), seed + part, count, noise=sigma, bound=at)
+            releases = designed(subject, full.setting, faint, seed + part, count, noise=sigma, bound=at)
         except Raised as fault:
             said.append(Remark(Severity.FAULT, f"at sigma = {sigma:g} and C = {at:g} it {fault}"))
             continue
@@ -74,7 +75,7 @@ def noise_of(
     said += wrong
     mine = [one for one in levels if one.noise_multiplier == asked]
     at_asked = math.sqrt(sum(one.scale**2 for one in mine) / len(mine)) if mine else None
-    error = _error(len(mine) * many * Faint().gradients().shape[1]) if mine else 1.0
+    error = _error(len(mine) * many * faint.shape[1]) if mine else 1.0
     fresh = None if not rows else not wrong
     return Noise(shares, at_asked, error, asked, tuple(levels), fresh), list(dict.fromkeys(said))
 
@@ -174,9 +175,8 @@ def _of_rounds(runs: Iterable[Array]) -> list[Remark]:
         np.fill_diagonal(alike, 0.0)
         pairs = len(few) * (len(few) - 1) // 2
         if alike.max() > least_correlation(few.shape[1], pairs * len(runs)):
-            return [
-                Remark(Severity.LEAK, "noise is used again: rounds of one run have the same noise, or a part of it")
-            ]
+            words = "noise is used again: rounds of one run have the same noise, or a part of it"
+            return [Remark(Severity.LEAK, words)]
     # pooled over the runs, so that a little is seen
     for lag in (1, 2, 3):
         found = sum(float((rows[lag:] * rows[:-lag]).sum()) for rows in runs if len(rows) > lag)
@@ -197,12 +197,8 @@ def _of_coordinates(runs: Sequence[Array]) -> list[Remark]:
     low, high = chi_square_range(count, among=wide)
     if squares.min() < low or squares.max() > high:
         least, most = math.sqrt(squares.min()), math.sqrt(squares.max())
-        return [
-            Remark(
-                Severity.LEAK,
-                f"axes do not have the same noise: {least:.2g} to {most:.2g} times what they have on average",
-            )
-        ]
+        words = f"axes do not have the same noise: {least:.2g} to {most:.2g} times what they have on average"
+        return [Remark(Severity.LEAK, words)]
     alike = np.abs(rows.T @ rows) / count
     np.fill_diagonal(alike, 0.0)
     together = rows.sum(axis=1) / math.sqrt(wide)

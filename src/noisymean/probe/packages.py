@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 
 from noisymean.errors import InvalidInput, NoisymeanError
 from noisymean.folder import cache_folder
-from noisymean.targets.opacus_releases.install import installed, installed_version, run_pip
+from noisymean.targets.opacus_releases.install import installed, is_installed, run_pip
 from noisymean.targets.opacus_releases.releases import Release
 
 _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?(==[A-Za-z0-9.!+*_-]+)?")
@@ -45,14 +45,9 @@ def source_of(text: str) -> Path:
 
 def opacus_source(release: Release) -> Path:
     """The package folder of a release of Opacus, found without importing it."""
-    try:
-        here = installed_version() == release.version
-    except NoisymeanError:
-        here = False
-    if here:
-        spec = importlib.util.find_spec("opacus")
-        if spec is not None and spec.origin is not None:
-            return Path(spec.origin).parent
+    spec = importlib.util.find_spec("opacus") if is_installed(release) else None
+    if spec is not None and spec.origin is not None:
+        return Path(spec.origin).parent
     return installed(release) / "opacus"
 
 

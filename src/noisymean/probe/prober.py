@@ -10,7 +10,7 @@ The mechanism is named if each of these was established, and nothing was found t
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
@@ -19,8 +19,8 @@ import numpy as np
 from noisymean.probe import adaptive, remarks
 from noisymean.probe.empty import empty_batch
 from noisymean.probe.finding import Bearing, Evidence, Finding, Remark
-from noisymean.probe.full import Full, full_of
-from noisymean.probe.laws import LAWS, Kind, Law, Observed, constant_of, is_independent_draw
+from noisymean.probe.full import full_of
+from noisymean.probe.laws import LAWS, Kind, Law, Observed, Value, constant_of, is_independent_draw
 from noisymean.probe.noise import ASKED, noise_of
 from noisymean.probe.records import Axes, Reading
 from noisymean.probe.runs import designed, setting_of
@@ -40,15 +40,13 @@ _PAIRS: dict[Knob, tuple[tuple[int, Fraction | int], ...]] = {
     Knob.BATCH_SIZE: ((25, 10), (29, 10), (30, 10), (98, 2), (49, 1)),
 }
 # Few records show a rate that follows N, many a rate that is a little off. Each with how many times the rounds.
+# Batches that are handed over have no rate of their own.
 _LONG: dict[Knob, tuple[tuple[int, Fraction | int, int], ...]] = {
     Knob.RATE: ((5, Fraction(1, 2), 5), (300, Fraction(3, 10), 2)),
     Knob.BATCH_SIZE: ((5, 3, 5), (300, 120, 2)),
-    Knob.BATCH: (),
-    Knob.FIXED: (),
 }
 # where a round takes the longer the more records there are, and no time else
 _LONG_IF_SWIFT: dict[Knob, tuple[tuple[int, Fraction | int, int], ...]] = {
-    **_LONG,
     Knob.RATE: ((5, Fraction(1, 2), 15), (100, Fraction(3, 10), 5)),
     Knob.BATCH_SIZE: ((5, 3, 15), (100, 40, 5)),
 }
@@ -82,7 +80,7 @@ def probe_runnable(
         raise Raised(next((f"at {at} it {words}" for at, words in raised.items()), "releases nothing to read"))
     observed, bound = _effective_bound(observed)
     law, candidates = _law(observed, fixed=subject.knob is Knob.FIXED)
-    full = _full(subject, seed + 500)
+    full = full_of(subject, seed + 500)
     progress(total - 4, total)
     asked = noise_multiplier or ASKED
     noise, of_noise = noise_of(subject, observed, full, bound=bound, asked=asked, seed=seed + 600, rounds=rounds)
@@ -90,7 +88,7 @@ def probe_runnable(
     clipping, of_clipping = clipping_of(subject, observed, law, full, bound, seed + 1000)
     progress(total - 2, total)
     rates = rates_of(subject.knob, observed, also)
-    empty = empty_batch(subject, law, noise, rates.sampling, bound, seed + 2000)
+    empty, of_empty = empty_batch(subject, law, noise, rates.sampling, bound, seed + 2000)
     progress(total - 1, total)
     said = [
         *remarks.of_denominator(law, noise.shares_denominator, observed),
@@ -101,7 +99,7 @@ def probe_runnable(
         *remarks.of_floors(law, observed),
         *remarks.of_non_finite(law, observed),
         *remarks_of_seeds(subject, seed + 2500),
-        *empty.remarks,
+        *of_empty,
         *adaptive.remarks(subject, seed + 3000),
         *remarks.of_raised(law, raised),
     ]
@@ -114,7 +112,7 @@ def probe_runnable(
         noise=noise,
         clipping=clipping,
         rates=rates,
-        empty_batch=empty.words,
+        empty_batch=empty,
         remarks=tuple(dict.fromkeys(said)),
         evidence=tuple(_evidence(one) for one in observed),
         seed=seed,
@@ -127,7 +125,7 @@ def _settings(subject: Runnable, also: Sequence[Setting], rounds: int) -> dict[S
     wanted = [(setting_of(size, chosen), rounds) for size, chosen in _PAIRS[subject.knob]]
     if subject.knob is Knob.FIXED:
         return dict(wanted)
-    for size, chosen, times in (_LONG_IF_SWIFT if subject.is_fast else _LONG)[subject.knob]:
+    for size, chosen, times in (_LONG_IF_SWIFT if subject.is_fast else _LONG).get(subject.knob, ()):
         wanted.append((setting_of(size, chosen), rounds * times))
     wanted += [(setting, rounds) for setting in also]
     found: dict[Setting, int] = {}
@@ -144,18 +142,11 @@ def observe(subject: Runnable, setting: Setting, seed: int, rounds: int) -> Obse
     return Observed(setting, axes.read(designed(subject, setting, axes.gradients(), seed, rounds)))
 
 
-def _full(subject: Runnable, seed: int) -> Full | None:
-    """None if it cannot be run with all records in every batch: the noise is then not established."""
-    try:
-        return full_of(subject, seed)
-    except Raised:
-        return None
-
-
 def _effective_bound(observed: Sequence[Observed]) -> tuple[list[Observed], float]:
     """The bound over C. Another bound than C is told from scaling before clipping by the noise, which shows the true c."""
-    scales = np.array([one.scale for one in _all(observed) if one.scale is not None])
-    ratios = np.array([one.clipped / one.noise for one in _all(observed) if one.clipped and one.noise])
+    readings = [reading for one in observed for reading in one.readings]
+    scales = np.array([one.scale for one in readings if one.scale is not None])
+    ratios = np.array([one.clipped / one.noise for one in readings if one.clipped and one.noise])
     if not len(scales) or not len(ratios) or np.ptp(scales) > 0.01 * abs(scales.mean()):
         return list(observed), 1.0
     scale = float(scales.mean())
@@ -173,17 +164,12 @@ def _rescaled(reading: Reading, scale: float) -> Reading:
     )
 
 
-def _all(observed: Iterable[Observed]) -> list[Reading]:
-    return [reading for one in observed for reading in one.readings]
-
-
 def _law(observed: Sequence[Observed], *, fixed: bool) -> tuple[Law | None, tuple[str, ...]]:
     """The law that explains every reading; the candidates in words if they disagree about the mechanism."""
     if fixed and len({value for one in observed for value in np.round(one.denominators, 4)}) == 1:
         words = f"{observed[0].denominators[0]:.4g} for every batch; whether it moves with N an optimizer alone does not show"
         return Law(words, Kind.UNKNOWN, _lookup(observed)), ()
-    constant = constant_of(observed)
-    if constant is not None:
+    if (constant := constant_of(observed)) is not None:
         return Law(constant, Kind.SGM, _lookup(observed)), ()
     fitting = [fitted for law in LAWS if (fitted := law.fitted(observed)) is not None]
     if len({law.kind for law in fitting}) == 1:
@@ -193,7 +179,7 @@ def _law(observed: Sequence[Observed], *, fixed: bool) -> tuple[Law | None, tupl
     return None, tuple(law.words for law in fitting)
 
 
-def _lookup(observed: Sequence[Observed]) -> Callable[[Setting, int], float | None]:
+def _lookup(observed: Sequence[Observed]) -> Value:
     seen = {one.setting.chosen: one.denominators[0] for one in observed if one.denominators}
     values = list(seen.values())
     everywhere = values[0] if np.allclose(values, values[0], rtol=1e-4) else None
@@ -217,10 +203,9 @@ def _evidence(observed: Observed) -> Evidence:
         words = "none seen"
     elif len(found) == 1:
         words = f"{found[0]:.4g}"
-    elif all(math.isclose(value, size, rel_tol=1e-4) for size, value in observed.known):
-        words = f"|B|: {found[0]:.4g} to {found[-1]:.4g}"
     else:
-        words = f"{found[0]:.4g} to {found[-1]:.4g}"
+        by_batch = all(math.isclose(value, size, rel_tol=1e-4) for size, value in observed.known)
+        words = f"{'|B|: ' if by_batch else ''}{found[0]:.4g} to {found[-1]:.4g}"
     return Evidence(
         run=str(observed.setting),
         rounds=len(observed.readings),

@@ -108,19 +108,8 @@ class Axes:
             clipped = None if math.isnan(large[t]) else BOUND / large[t]
             scale = None if clipped is None or math.isnan(small[t]) else small[t] * clipped / SMALL
             batch = frozenset(members[t].nonzero()[0].tolist())
-            found.append(
-                Reading(
-                    sizes[t],
-                    batch,
-                    clipped,
-                    scale,
-                    noises[t],
-                    unclipped=unclipped[t],
-                    most=most[t],
-                    sign=signs[t],
-                    spare=spare[t],
-                )
-            )
+            seen = {"unclipped": unclipped[t], "most": most[t], "sign": signs[t], "spare": spare[t]}
+            found.append(Reading(sizes[t], batch, clipped, scale, noises[t], **seen))
         return tuple(found)
 
     def _of_one(self, own: Array, members: Members) -> tuple[list[float], Array]:
@@ -161,13 +150,12 @@ def _spread(logs: Array, members: Members) -> Array:
 def _factors(logs: Array, members: Members) -> Array:
     """By what the value of each axis differs from that of the others, in every round alike; logarithms."""
     of_axis = np.zeros(logs.shape[1])
-    seen = members.any(axis=0)
     rows = members.sum(axis=1) > 1
     if not (_spread(logs, members) > _ALIKE).any():
         return of_axis
+    seen = members[rows].any(axis=0)
     for _ in range(3):
         of_round = np.nanmedian(logs[rows] - of_axis, axis=1)
-        seen = members[rows].any(axis=0)
         of_axis[seen] = np.nanmedian(logs[rows][:, seen] - of_round[:, None], axis=0)
     # the first axis is the measure, at every N: as a rule it belongs to the same layer
     of_axis[seen] -= of_axis[seen][0]
@@ -217,15 +205,11 @@ class Mixed:
 
     seed: int
 
-    @property
-    def records(self) -> int:
-        """One record for each length, 24 of them."""
-        return len(_LENGTHS)
-
     def gradients(self) -> Array:
         """76 dense axes, one for each record, 256 spare ones, all mixed up; for a bound of 1."""
         generator = np.random.default_rng(self.seed)
-        directions = generator.standard_normal((self.records, _DENSE))
+        records = len(_LENGTHS)
+        directions = generator.standard_normal((records, _DENSE))
         common = generator.standard_normal(_DENSE)
         blocks = _DENSE_AXES * 4 // _WIDE
         for i, direction in enumerate(directions):
@@ -238,9 +222,9 @@ class Mixed:
                 case 3:
                     direction[blocks != i // 4 % 4] = 0.0
         directions /= np.linalg.norm(directions, axis=1, keepdims=True)
-        rows = np.zeros((self.records, _WIDE))
+        rows = np.zeros((records, _WIDE))
         rows[:, _DENSE_AXES] = math.sqrt(1.0 - _TRACE**2) * directions
-        rows[np.arange(self.records), _OWN_AXES] = _TRACE
+        rows[np.arange(records), _OWN_AXES] = _TRACE
         scaled: Array = rows * np.array(_LENGTHS)[:, None]
         return scaled
 
@@ -256,36 +240,21 @@ class Mixed:
         return found
 
 
-@final
-@dataclass(frozen=True, eq=False)
-class Faint:
-    """Records that are next to nothing, on all axes: a release of them is noise."""
-
-    records: int = 8
-
-    def gradients(self) -> Array:
-        """A billionth of the bound each."""
-        rows = np.random.default_rng(1).standard_normal((self.records, _WIDE))
-        faint: Array = 1e-9 * rows / np.linalg.norm(rows, axis=1, keepdims=True)
-        return faint
+def faint_gradients() -> Array:
+    """Eight records of a billionth of the bound each, on all axes: a release of them is noise."""
+    rows = np.random.default_rng(1).standard_normal((8, _WIDE))
+    faint: Array = 1e-9 * rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    return faint
 
 
 _FEW_LENGTHS = (1e-9, 1e-6, 0.5, 0.999, 1.001, 30.0, 1e4, 1e8)
 
 
-@final
-@dataclass(frozen=True, eq=False)
-class Few:
+def few_gradients(seed: int, without: int | None) -> Array:
     """Eight dense records of lengths from 10^-9 to 10^8 times the bound; the one that it is `without` is next to nothing."""
-
-    seed: int
-    without: int | None = None
-
-    def gradients(self) -> Array:
-        """Dense on all axes."""
-        rows = np.random.default_rng(self.seed).standard_normal((len(_FEW_LENGTHS), _WIDE))
-        rows *= np.array(_FEW_LENGTHS)[:, None] / np.linalg.norm(rows, axis=1, keepdims=True)
-        if self.without is not None:
-            # along the same line, since a function may divide by its length
-            rows[self.without] *= 1e-12 / _FEW_LENGTHS[self.without]
-        return rows
+    rows = np.random.default_rng(seed).standard_normal((len(_FEW_LENGTHS), _WIDE))
+    rows *= np.array(_FEW_LENGTHS)[:, None] / np.linalg.norm(rows, axis=1, keepdims=True)
+    if without is not None:
+        # along the same line, since a function may divide by its length
+        rows[without] *= 1e-12 / _FEW_LENGTHS[without]
+    return rows

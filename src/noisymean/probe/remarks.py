@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import assert_never
 
 from noisymean.probe.finding import Bearing, Remark, Severity
-from noisymean.probe.laws import Kind, Law, Observed, loader_length
+from noisymean.probe.laws import Kind, Law, Observed, loader_length, neighbours
 from noisymean.targets.protocol import Setting
 
 
@@ -19,11 +18,9 @@ def of_denominator(law: Law | None, shared: bool | None, observed: Sequence[Obse
         case Kind.SGM:
             return []
         case Kind.ASGM:
-            if shared is False:
-                # the noise has a remark of its own
-                return []
             words = "the denominator is the exact size of the batch: one record more changes the noise"
-            return [Remark(Severity.LEAK, words, Bearing.COVERED)]
+            # where the noise is not divided by it, that is a remark of its own
+            return [] if shared is False else [Remark(Severity.LEAK, words, Bearing.COVERED)]
         case Kind.INDEPENDENT:
             words = "the denominator is drawn anew from the number of records, whatever is in the batch"
             return [Remark(Severity.LEAK, words)]
@@ -35,15 +32,11 @@ def of_denominator(law: Law | None, shared: bool | None, observed: Sequence[Obse
 
 
 def _steps(observed: Sequence[Observed], bearing: Bearing) -> list[Remark]:
-    by_setting = {one.setting: one for one in observed if len(one.denominators) == 1}
     steps = []
-    for setting, one in by_setting.items():
-        other = by_setting.get(replace(setting, dataset_size=setting.dataset_size + 1))
-        if other is not None and not math.isclose(one.denominators[0], other.denominators[0], rel_tol=1e-4):
-            sizes = f"N={setting.dataset_size} -> {setting.dataset_size + 1}"
-            steps.append(
-                f"{sizes} ({str(setting).split()[1]}): {one.denominators[0]:.4g} -> {other.denominators[0]:.4g}"
-            )
+    for words, one, other in neighbours(one for one in observed if len(one.denominators) == 1):
+        (before,), (after,) = one.denominators, other.denominators
+        if not math.isclose(before, after, rel_tol=1e-4):
+            steps.append(f"{words}: {before:.4g} -> {after:.4g}")
     if not steps:
         return []
     return [Remark(Severity.LEAK, f"one record more changes the denominator: {'; '.join(steps)}", bearing)]
@@ -65,26 +58,19 @@ def of_floors(law: Law | None, observed: Sequence[Observed]) -> list[Remark]:
 
 def of_non_finite(law: Law | None, observed: Sequence[Observed]) -> list[Remark]:
     """Where a release is no number at all."""
-    remarks = []
-    for one in observed:
-        if not all(reading.finite for reading in one.readings):
-            words = f"at {one.setting} it releases numbers that are not finite"
-            remarks.append(Remark(Severity.FAULT, words, _divided_by_zero(law, one.setting)))
-    return remarks
+    where = [one.setting for one in observed if not all(reading.finite for reading in one.readings)]
+    return of_raised(law, dict.fromkeys(where, "releases numbers that are not finite"))
 
 
 def of_raised(law: Law | None, raised: Mapping[Setting, str]) -> list[Remark]:
-    """Where it raises instead of releasing something."""
-    return [
-        Remark(Severity.FAULT, f"at {setting} it {words}", _divided_by_zero(law, setting))
-        for setting, words in raised.items()
-    ]
-
-
-def _divided_by_zero(law: Law | None, setting: Setting) -> Bearing:
-    """A floor that falls to zero is the data loader's, and its mechanism is not defined there."""
-    floored = law is not None and law.kind is Kind.LOADER and law.value(setting, 1) == 0.0
-    return Bearing.COVERED if floored else Bearing.OPEN
+    """Where it raises instead of releasing something, or does otherwise what no release should."""
+    remarks = []
+    for setting, words in raised.items():
+        # a floor that falls to zero is the data loader's, and its mechanism is not defined there
+        floored = law is not None and law.kind is Kind.LOADER and law.value(setting, 1) == 0.0
+        bearing = Bearing.COVERED if floored else Bearing.OPEN
+        remarks.append(Remark(Severity.FAULT, f"at {setting} it {words}", bearing))
+    return remarks
 
 
 def of_signs(observed: Sequence[Observed]) -> list[Remark]:

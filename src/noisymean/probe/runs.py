@@ -16,6 +16,11 @@ def setting_of(size: int, chosen: Fraction | int) -> Setting:
     return Setting(size, batch_size=chosen)
 
 
+def by_knob(rated: tuple[int, Fraction], sized: tuple[int, int]) -> dict[Knob, Setting]:
+    """For each way to set the sampling: N and the batch size where that is it, else N and a rate."""
+    return {**dict.fromkeys(Knob, setting_of(*rated)), Knob.BATCH_SIZE: setting_of(*sized)}
+
+
 def designed(
     subject: Runnable,
     setting: Setting,
@@ -28,23 +33,4 @@ def designed(
     **options: bool,
 ) -> Array:
     """The releases of `rounds` rounds on these gradients, which are designed for a bound of 1."""
-    run = Request(
-        setting=setting,
-        gradients=gradients * (bound / BOUND),
-        noise_multiplier=noise,
-        max_grad_norm=bound,
-        rounds=rounds,
-        seed=seed,
-        **options,
-    )
-    return subject.run(run)
-
-
-def everyone(subject: Runnable, records: int) -> Setting:
-    """A setting at which all records are in every batch."""
-    return setting_of(records, records if subject.knob is Knob.BATCH_SIZE else Fraction(1))
-
-
-def almost_everyone(subject: Runnable, records: int) -> Setting:
-    """The same for those that cannot do with a rate of one: never anybody missing, in a billion rounds."""
-    return setting_of(records, records if subject.knob is Knob.BATCH_SIZE else Fraction(10**12 - 1, 10**12))
+    return subject.run(Request(setting, gradients * (bound / BOUND), noise, bound, rounds, seed, **options))

@@ -15,7 +15,6 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import assert_never
 
 import numpy as np
@@ -23,7 +22,7 @@ from scipy import special
 
 from noisymean.probe.chance import binomial_is_improbable, binomial_tails, rate_interval, sum_is_improbable
 from noisymean.probe.finding import Bearing, RateLaw, Rates, Remark, Sampling, Severity
-from noisymean.probe.laws import Kind, Observed, loader_length
+from noisymean.probe.laws import Kind, Observed, loader_length, neighbours
 from noisymean.probe.records import Axes
 from noisymean.targets.protocol import Knob, Setting
 
@@ -66,14 +65,12 @@ def remarks_of(kind: Kind, rates: Rates, observed: Sequence[Observed]) -> list[R
         said.append(Remark(Severity.LEAK, "one record more changes the sampling rate, b/N"))
     readable = _readable(observed)
     if any(reading.most > 1 for one in readable if _has_axes(one) for reading in one.readings):
-        said.append(
-            Remark(Severity.LEAK, "a record can be drawn more than once into a batch, and then moves the sum by more")
-        )
+        words = "a record can be drawn more than once into a batch, and then moves the sum by more"
+        said.append(Remark(Severity.LEAK, words))
     match rates.sampling:
         case Sampling.SHUFFLED:
-            said.append(
-                Remark(Severity.LEAK, "batches are shuffled, not drawn independently: no theorem here covers that")
-            )
+            words = "batches are shuffled, not drawn independently: no theorem here covers that"
+            said.append(Remark(Severity.LEAK, words))
         case Sampling.UNKNOWN:
             said.append(Remark(Severity.UNKNOWN, _why_unknown(readable)))
         case Sampling.POISSON:
@@ -113,9 +110,9 @@ def _fits(observed: Observed, rate: float | None) -> bool:
     # how often each size came: one that is cut off is never seen
     often = np.bincount(sizes.astype(np.intp), minlength=records + 1)
     likely = chances * len(sizes) > 1.0
-    for count, chance in zip(often[likely], np.minimum(chances[likely], 1.0), strict=True):
-        if binomial_is_improbable(count, len(sizes), float(chance), among=records + 1):
-            return False
+    counted = zip(often[likely], np.minimum(chances[likely], 1.0), strict=True)
+    if any(binomial_is_improbable(count, len(sizes), float(chance), among=records + 1) for count, chance in counted):
+        return False
     total = float(((sizes - records * rate) ** 2).sum())
     return not sum_is_improbable(total, len(sizes), (values - records * rate) ** 2, chances)
 
@@ -124,13 +121,11 @@ def _within(observed: Sequence[Observed], law: RateLaw, asked: Sequence[Setting]
     """How far off, relatively, the rates of N and N + 1 may be: at the user's own sizes, else at the pair measured best."""
     off = {}
     for one in observed:
-        rate = rate_by(law, one.setting)
-        sizes = _sizes(one)
-        if rate:
-            low, high = rate_interval(float(sizes.sum()), one.setting.dataset_size * len(sizes))
+        if rate := rate_by(law, one.setting):
+            low, high = rate_interval(float(_sizes(one).sum()), one.setting.dataset_size * len(one.readings))
             off[one.setting] = max(high / rate - 1.0, 1.0 - low / rate)
-    pairs = {at: (found, off.get(replace(at, dataset_size=at.dataset_size + 1))) for at, found in off.items()}
-    known = {at: max(one, other) for at, (one, other) in pairs.items() if other is not None}
+    pairs = [(one.setting, other.setting) for _, one, other in neighbours(observed)]
+    known = {at: max(off[at], off[more]) for at, more in pairs if at in off and more in off}
     own = [known[at] for at in asked if at in known]
     return max(own) if own else min(known.values(), default=None)
 
@@ -139,11 +134,10 @@ def _why_unknown(observed: Sequence[Observed]) -> str:
     """The setting that contradicts what was set most clearly."""
     worst, least = "", 1.0
     for one in observed:
-        sizes, trials = _sizes(one), one.setting.dataset_size * len(one.readings)
+        count, trials = float(_sizes(one).sum()), one.setting.dataset_size * len(one.readings)
         rate = rate_by(RateLaw.AS_SET, one.setting) or rate_by(RateLaw.LOADER, one.setting)
         if rate is None or not 0.0 < rate < 1.0:
             continue
-        count = float(sizes.sum())
         chance = float(min(binomial_tails(count, trials, rate)))
         if chance < least:
             low, high = rate_interval(count, trials)
@@ -159,39 +153,29 @@ def _dependence(observed: Sequence[Observed], law: RateLaw | None) -> list[str]:
         if rate is None or not 0.0 < rate < 1.0 or not _has_axes(one):
             continue
         records, rounds = one.setting.dataset_size, len(one.readings)
-        seen = Counter(axis for reading in one.readings for axis in reading.batch)
-        unequal |= binomial_is_improbable([seen[i] for i in range(records)], rounds, rate, among=records)
+        drawn = Counter(axis for reading in one.readings for axis in reading.batch)
+        unequal |= binomial_is_improbable([drawn[i] for i in range(records)], rounds, rate, among=records)
         for start in (0, 1):
             # pairs that have no round in common, so that overlaps are independent
             pairs = list(itertools.islice(itertools.pairwise(one.readings), start, None, 2))
             both = sum(len(now.batch & after.batch) for now, after in pairs)
             again |= binomial_is_improbable(both, records * len(pairs), rate**2)
-    words = []
-    if unequal:
-        words.append("some records are drawn more often than others")
-    if again:
-        words.append("a batch depends on the one before: rounds are not drawn independently")
-    return words
+    found = {
+        "some records are drawn more often than others": unequal,
+        "a batch depends on the one before: rounds are not drawn independently": again,
+    }
+    return [words for words, seen in found.items() if seen]
 
 
 def _moved(observed: Sequence[Observed]) -> list[str]:
     """Pairs of neighbours whose rates differ by more than six standard errors."""
-    by_setting = {one.setting: one for one in observed}
     found = []
-    for setting, one in by_setting.items():
-        other = by_setting.get(replace(setting, dataset_size=setting.dataset_size + 1))
-        if other is None:
-            continue
-        before, after = (float(_sizes(each).mean()) / each.setting.dataset_size for each in (one, other))
-        error = math.sqrt(
-            sum(
-                abs(rate * (1.0 - rate)) / (each.setting.dataset_size * len(each.readings))
-                for rate, each in ((before, one), (after, other))
-            )
-        )
-        if abs(before - after) > 6.5 * error:
-            words = f"N={setting.dataset_size} -> {setting.dataset_size + 1} ({str(setting).split()[1]})"
-            found.append(f"{words}: {before:.3g} -> {after:.3g}")
+    for words, *pair in neighbours(observed):
+        trials = np.array([each.setting.dataset_size * len(each.readings) for each in pair])
+        rates = np.array([_sizes(each).sum() for each in pair]) / trials
+        error = math.sqrt(float((np.abs(rates * (1.0 - rates)) / trials).sum()))
+        if abs(rates[0] - rates[1]) > 6.5 * error:
+            found.append(f"{words}: {rates[0]:.3g} -> {rates[1]:.3g}")
     return found
 
 
@@ -200,10 +184,8 @@ def _is_shuffled(observed: Observed) -> bool:
     length = loader_length(observed.setting) or (round(1 / observed.setting.rate) if observed.setting.rate else 0)
     if length < 1 or observed.setting.dataset_size != len(frozenset().union(*(r.batch for r in observed.readings))):
         return False
-    epochs = [observed.readings[start : start + length] for start in range(0, len(observed.readings), length)]
-    for epoch in epochs:
-        if len(epoch) == length:
-            seen = Counter(axis for reading in epoch for axis in reading.batch)
-            if len(seen) != observed.setting.dataset_size or set(seen.values()) != {1}:
-                return False
+    for start in range(0, len(observed.readings) - length + 1, length):
+        seen = [axis for reading in observed.readings[start : start + length] for axis in reading.batch]
+        if sorted(seen) != list(range(observed.setting.dataset_size)):
+            return False
     return True

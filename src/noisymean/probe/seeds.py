@@ -12,7 +12,7 @@ from noisymean.numerics.logs import Array
 from noisymean.probe.chance import least_correlation
 from noisymean.probe.finding import Remark, Severity
 from noisymean.probe.records import Mixed
-from noisymean.probe.runs import designed, setting_of
+from noisymean.probe.runs import designed
 from noisymean.probe.sensitivity import MIXED
 from noisymean.targets.protocol import Knob, Raised, Runnable
 
@@ -21,7 +21,7 @@ _ROUNDS = 12
 
 def remarks_of_seeds(subject: Runnable, seed: int) -> list[Remark]:
     """What is not drawn anew, and what is drawn from elsewhere."""
-    setting, mixed = setting_of(*MIXED[subject.knob]), Mixed(seed)
+    setting, mixed = MIXED[subject.knob], Mixed(seed)
     try:
         first, second, other = (
             designed(subject, setting, mixed.gradients(), one, _ROUNDS) for one in (seed, seed, seed + 1)
@@ -36,7 +36,10 @@ def remarks_of_seeds(subject: Runnable, seed: int) -> list[Remark]:
         said.append(Remark(Severity.LEAK, "batches do not depend on the seed: every run has the same ones"))
     if _alike(noises[0], noises[2]):
         said.append(Remark(Severity.LEAK, "the noise does not depend on the seed: every run has the same"))
-    if not _same(noises[0], noises[1]) or (owns and not np.array_equal(batches[0], batches[1])):
+    tolerance = 1e-4 * float(np.abs(noises[0]).max(initial=0.0))
+    if not np.allclose(noises[0], noises[1], rtol=1e-4, atol=tolerance) or (
+        owns and not np.array_equal(batches[0], batches[1])
+    ):
         what = "noise does" if np.array_equal(batches[0], batches[1]) else "batches and noise do"
         words = f"whether it is the same in every run: its {what} not come from the generator that it is handed"
         said.append(Remark(Severity.UNKNOWN, words))
@@ -50,7 +53,3 @@ def _alike(one: Array, other: Array) -> bool:
         return False
     found = np.abs(one @ other.T) / lengths
     return bool(found.max() > least_correlation(one.shape[1], found.size))
-
-
-def _same(one: Array, other: Array) -> bool:
-    return bool(np.allclose(one, other, rtol=1e-4, atol=1e-4 * float(np.abs(one).max(initial=0.0))))

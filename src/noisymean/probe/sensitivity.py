@@ -18,17 +18,14 @@ import numpy as np
 
 from noisymean.numerics.logs import Array
 from noisymean.probe.finding import Clipping, Remark, Severity
-from noisymean.probe.full import BOUNDS, RECORDS, Full
+from noisymean.probe.full import BOUNDS, Full, everyone
 from noisymean.probe.laws import Law, Observed, loader_length
-from noisymean.probe.records import BOUND, NOISE, Aligned, Axes, Few, Mixed, deviation_of
-from noisymean.probe.runs import designed, everyone, setting_of
-from noisymean.targets.protocol import Knob, Raised, Runnable, Setting
+from noisymean.probe.records import BOUND, NOISE, Aligned, Axes, Mixed, deviation_of, few_gradients
+from noisymean.probe.runs import by_knob, designed
+from noisymean.targets.protocol import Raised, Runnable, Setting
 
-_ALIKE: dict[Knob, tuple[int, Fraction | int]] = {
-    **dict.fromkeys(Knob, (100, Fraction(1, 2))),
-    Knob.BATCH_SIZE: (99, 50),
-}
-MIXED: dict[Knob, tuple[int, Fraction | int]] = {**dict.fromkeys(Knob, (24, Fraction(1, 2))), Knob.BATCH_SIZE: (24, 12)}
+_ALIKE = by_knob((100, Fraction(1, 2)), (99, 50))
+MIXED = by_knob((24, Fraction(1, 2)), (24, 12))
 _ROUNDS = {BOUNDS[0]: 120, BOUNDS[1]: 60, BOUNDS[2]: 60}
 # of eight: the longest, one that is just clipped, one that is not
 _LEFT_OUT = (7, 4, 2)
@@ -49,8 +46,7 @@ def clipping_of(
         if typical is not None:
             moved.append(_alike(subject, law, words, typical, bound, seed))
         found, additive = _mixed(subject, law, full, bound, seed + 1)
-        moved.append(found)
-        moved.append(_few(subject, full, bound, seed + 2))
+        moved += [found, _few(subject, full, bound, seed + 2)]
     except Raised as fault:
         said.append(Remark(Severity.FAULT, f"on records of many lengths and directions it {fault}"))
         additive = None
@@ -73,8 +69,8 @@ def _remarks(clipping: Clipping, constant: bool, *, complete: bool) -> list[Rema
         severity = Severity.NOTE if constant and clipping.sound and complete else Severity.LEAK
         said.append(Remark(severity, f"gradients are multiplied by {clipping.scaled_before} before clipping"))
     if clipping.sensitivity is not None and clipping.sensitivity > 1.0 + 1e-3:
-        words = f"one record moves the clipped sum by at least {_multiple(clipping.sensitivity)} C"
-        said.append(Remark(Severity.LEAK, words))
+        multiple = f"{clipping.sensitivity:.3f}" if clipping.sensitivity < 100.0 else f"{clipping.sensitivity:,.0f}"
+        said.append(Remark(Severity.LEAK, f"one record moves the clipped sum by at least {multiple} C"))
     if clipping.additive is False:
         said.append(Remark(Severity.LEAK, "what a record adds to the sum depends on who else is in the batch"))
     elif clipping.additive is None or not complete:
@@ -82,20 +78,13 @@ def _remarks(clipping: Clipping, constant: bool, *, complete: bool) -> list[Rema
     return said
 
 
-def _multiple(value: float) -> str:
-    return f"{value:.3f}" if value < 100.0 else f"{value:,.0f}"
-
-
 def divisor_at(subject: Runnable, law: Law | None, setting: Setting, bound: float, seed: int) -> Divisor:
     """What a release at this setting is divided by, as a function of |B|: by the law, or measured where that is silent."""
     if law is not None and law.value(setting, 1) is not None:
         return lambda size: law.value(setting, size)
     axes = Axes(setting.dataset_size)
-    found = {
-        float(f"{one.clipped * bound:.4g}")
-        for one in axes.read(designed(subject, setting, axes.gradients(), seed, 8))
-        if one.clipped is not None
-    }
+    readings = axes.read(designed(subject, setting, axes.gradients(), seed, 8))
+    found = {float(f"{one.clipped * bound:.4g}") for one in readings if one.clipped is not None}
     return lambda size: next(iter(found)) if len(found) == 1 else None
 
 
@@ -103,8 +92,8 @@ def _alike(
     subject: Runnable, law: Law | None, words: str | None, typical: float, bound: float, seed: int
 ) -> float | None:
     """Records alike, as long as clipping just begins: their sum as a function of |B|, and by how much it jumps."""
-    size, chosen = _ALIKE[subject.knob]
-    setting = setting_of(size, chosen)
+    setting = _ALIKE[subject.knob]
+    size = setting.dataset_size
     if words == "|B|":
         # clipping is to begin at a batch of the expected size
         length = loader_length(setting)
@@ -127,7 +116,7 @@ def _mixed(
     subject: Runnable, law: Law | None, full: Full | None, bound: float, seed: int
 ) -> tuple[float | None, bool | None]:
     """The longest h, and whether sums are sums of the h; None where sums cannot be had."""
-    setting = setting_of(*MIXED[subject.knob])
+    setting = MIXED[subject.knob]
     mixed = Mixed(seed)
     divisor = divisor_at(subject, law, setting, bound, seed)
     longest = 0.0
@@ -164,8 +153,8 @@ def _measured_by_noise(mixed: Mixed, releases: Array, members: Array) -> float |
 
 def _few(subject: Runnable, full: Full | None, bound: float, seed: int) -> float | None:
     """The farthest that the sum moves when one of eight records becomes next to nothing."""
-    setting = everyone(subject, RECORDS) if full is None else full.setting
-    runs = [designed(subject, setting, Few(seed, left_out).gradients(), seed, 2) for left_out in (None, *_LEFT_OUT)]
+    setting = everyone(subject) if full is None else full.setting
+    runs = [designed(subject, setting, few_gradients(seed, left_out), seed, 2) for left_out in (None, *_LEFT_OUT)]
     if not all(np.isfinite(releases).all() for releases in runs):
         return None
     unit = _by_noise(runs) if full is None else full.divisors[BOUND] * bound

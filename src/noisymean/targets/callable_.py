@@ -42,12 +42,10 @@ class UserCallable:
 
     @classmethod
     def of(cls, file: Path, attribute: str) -> UserCallable:
-        """The callable as it is in the file now."""
         return cls(str(file.resolve()), attribute, sha256_of(file))
 
     @property
     def name(self) -> str:
-        """As typed, without the folder."""
         return f"{Path(self.file).name}:{self.attribute}"
 
     @property
@@ -57,11 +55,9 @@ class UserCallable:
 
     @property
     def steps(self) -> int:
-        """Rounds of a first run."""
         return int(self._shape[0])
 
     def configuration(self) -> Mapping[str, Any]:
-        """The file by place and contents."""
         return {"target": "callable", "file": self.file, "attribute": self.attribute, "sha256": self.sha256}
 
     @classmethod
@@ -71,18 +67,15 @@ class UserCallable:
         return cls(configuration["file"], configuration["attribute"], configuration["sha256"])
 
     def known(self) -> Known | None:
-        """What the callable says about itself."""
         found = attached(self._release, self.name, "known")
         if found is not None and not isinstance(found, Known):
             raise InvalidInput("target", f"{self.name}.known", "a noisymean.targets.protocol.Known, or left out")
         return found
 
     def claim(self) -> TradeOff | None:
-        """What the callable says is claimed for it."""
         return attached_claim(self._release, self.name)
 
     def release(self, neighbour: Neighbour, generator: np.random.Generator, trials: int) -> Array:
-        """One run after the other."""
         return trials_of(
             lambda source, index: _run(self._release, neighbour, source, index), self._shape, generator, trials
         )

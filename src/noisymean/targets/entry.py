@@ -35,7 +35,7 @@ def runnable_of(thing: Any, built_in: BuiltIn = _NOTHING) -> Runnable:
     if optimizers.is_engine(thing):
         return optimizers.Engine(thing)
     if optimizers.is_optimizer(thing):
-        return optimizers.BuiltOptimizer(lambda size, rate: thing, alone=True, label=type(thing).__name__)
+        return optimizers.BuiltOptimizer(lambda size, rate: thing, alone=True, name=type(thing).__name__)
     if not callable(thing):
         allowed = f"{', '.join(NAMES)}, synthetic or FILE.py:NAME, an optimizer, an engine or a function"
         raise InvalidInput("target", type(thing).__name__, allowed)
@@ -55,9 +55,7 @@ def target_of(thing: Any, *, gradient_seed: int = 0, **settings: Any) -> Target:
 
         return _made(Synthetic, {**settings, "mechanism": thing, "gradient_seed": gradient_seed})
     if not isinstance(thing, str | Path) and hasattr(thing, "configuration"):
-        if settings:
-            name = next(iter(settings))
-            raise InvalidInput(name, settings[name], "left out: a target has its settings")
+        _refuse(settings, "a target has its settings")
         target: Target = thing
         return target
     text = str(thing) if isinstance(thing, str | Path) else ":".join(map(str, place_of_function(thing)))
@@ -75,14 +73,7 @@ def _of_file(text: str, settings: dict[str, Any], seed: int) -> Target:
     function = loaded(file, attribute)
     if takes_gradients(function) or is_builder(function):
         return _on_pair(text, settings, seed)
-    if settings:
-        name = next(iter(settings))
-        raise InvalidInput(
-            name,
-            settings[name],
-            "left out: a callable does not use it",
-            "it has datasets of its own; or take gradients",
-        )
+    _refuse(settings, "a callable does not use it", "it has datasets of its own; or take gradients")
     from noisymean.targets.callable_ import UserCallable
 
     return UserCallable.of(file, attribute)
@@ -110,23 +101,16 @@ def _of_opacus(text: str, settings: dict[str, Any]) -> Target:
     options: dict[str, Any] = {name: given.pop(name) for name in ("poisson", "device") if name in given}
     enums: dict[str, type[Enum]] = {"mode": Mode, "reduction": Reduction}
     options |= {name: _choice(name, given.pop(name), kind) for name, kind in enums.items() if name in given}
-    return _made(
-        OpacusTarget,
-        {
-            **given,
-            "library": OpacusRelease(version=release_named(text), **options),
-            "records": records,
-            "sampling": ThroughLoader(size) if rate is None else AtRate(exact_rate(rate)),
-        },
-    )
+    library = OpacusRelease(version=release_named(text), **options)
+    sampling = ThroughLoader(size) if rate is None else AtRate(exact_rate(rate))
+    return _made(OpacusTarget, {**given, "library": library, "records": records, "sampling": sampling})
 
 
 def _made(kind: Any, settings: dict[str, Any]) -> Target:
     """A target of that class; a setting that it does not have, or lacks, is named."""
     known = {one.name: one for one in fields(kind)}
-    for name, value in settings.items():
-        if name not in known:
-            raise InvalidInput(name, value, f"left out: {kind.__name__} does not use it")
+    unknown = {name: value for name, value in settings.items() if name not in known}
+    _refuse(unknown, f"{kind.__name__} does not use it")
     for name, one in known.items():
         if name not in settings and one.default is MISSING and one.default_factory is MISSING:
             raise InvalidInput(name, None, "given", f"{kind.__name__} cannot be run without it")
@@ -136,6 +120,12 @@ def _made(kind: Any, settings: dict[str, Any]) -> Target:
         settings["sample_rate"] = exact_rate(settings["sample_rate"])
     target: Target = kind(**settings)
     return target
+
+
+def _refuse(settings: dict[str, Any], why: str, remedy: str = "") -> None:
+    """Complain about the first of these settings, if there are any."""
+    for name, value in settings.items():
+        raise InvalidInput(name, value, f"left out: {why}", remedy)
 
 
 def _choice(name: str, value: Any, allowed: type[Choice]) -> Choice:

@@ -111,7 +111,9 @@ def trials_of(
     for index, source in enumerate(sources):
         outputs[index] = _checked(once(source, index), shape, source, index)
     first = sources[0]
-    if not np.array_equal(_checked(once(_again(first), 0), shape, first, 0), outputs[0]):
+    # the same generator at its beginning
+    again = np.random.Generator(type(first.bit_generator)(_seed(first)))
+    if not np.array_equal(_checked(once(again, 0), shape, first, 0), outputs[0]):
         raise TrialFault(0, f"the same seed gave two different releases: it ignores its generator; {how_to(first)}")
     if trials >= _SUSPICIOUS and (outputs == outputs[0]).all():
         raise TrialFault(0, f"{trials} seeds gave one and the same release: it ignores its generator; {how_to(first)}")
@@ -126,11 +128,6 @@ def _checked(rows: Array, shape: tuple[int, int], source: np.random.Generator, i
     if not np.isfinite(rows).all():
         raise TrialFault(index, f"released a number that is not finite; {how_to(source)}")
     return rows
-
-
-def _again(source: np.random.Generator) -> np.random.Generator:
-    """The same generator at its beginning."""
-    return np.random.Generator(type(source.bit_generator)(_seed(source)))
 
 
 def _seed(source: np.random.Generator) -> np.random.SeedSequence:

@@ -79,24 +79,18 @@ class FunctionOfGradients(Runnable):
     # what is built in; not looked at where it is a keyword
     noise_multiplier: float | None = None
     max_grad_norm: float | None = None
+    is_fast = True
 
     def __post_init__(self) -> None:
-        taken = self._keywords
+        taken, allowed = self._keywords, f"a function like {SIGNATURE}"
         if "sample_rate" not in taken and "batch_size" not in taken:
-            raise InvalidInput(
-                "target", self.name, f"a function like {SIGNATURE}", "it lacks sample_rate (or batch_size)"
-            )
+            raise InvalidInput("target", self.name, allowed, "it lacks sample_rate (or batch_size)")
         for name in ("noise_multiplier", "max_grad_norm"):
             built_in = getattr(self, name)
             if built_in is not None and not 0.0 < built_in < float("inf"):
                 raise InvalidInput(name, built_in, "> 0")
             if name not in taken and built_in is None:
-                raise InvalidInput(
-                    "target",
-                    self.name,
-                    f"a function like {SIGNATURE}",
-                    f"it lacks {name}: tell the {name} it has built in",
-                )
+                raise InvalidInput("target", self.name, allowed, f"it lacks {name}: tell the {name} it has built in")
 
     @property
     def is_loud(self) -> bool:
@@ -105,27 +99,18 @@ class FunctionOfGradients(Runnable):
 
     @property
     def name(self) -> str:
-        """Its own, unless it was given one."""
         return self.label or getattr(self.release, "__name__", type(self.release).__name__)
 
     @property
     def knob(self) -> Knob:
-        """By the keyword that it takes."""
         return Knob.RATE if "sample_rate" in self._keywords else Knob.BATCH_SIZE
-
-    @property
-    def is_fast(self) -> bool:
-        """A round is a few array operations."""
-        return True
 
     @cached_property
     def _keywords(self) -> set[str]:
-        """What it can be told by name."""
         named = parameters(self.release).values()
         return {one.name for one in named if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)}
 
     def run(self, run: Request) -> Array:
-        """Round after round from one generator."""
         generator = np.random.default_rng(run.seed)
         taken = self._keywords
         asked = {"noise_multiplier": run.noise_multiplier, "max_grad_norm": run.max_grad_norm}
@@ -184,7 +169,7 @@ def of_callable(function: Any, label: str, built_in: BuiltIn) -> Runnable:
     if is_builder(function):
         from noisymean.targets.optimizers import BuiltOptimizer
 
-        return BuiltOptimizer(function, label=label or getattr(function, "__name__", "build"))
+        return BuiltOptimizer(function, name=label or getattr(function, "__name__", "build"))
     return FunctionOfGradients(function, label, built_in.noise_multiplier, built_in.max_grad_norm)
 
 

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from pathlib import Path
 from typing import Any, final
 
 import numpy as np
@@ -103,7 +102,6 @@ class OnPair:
 
     @property
     def name(self) -> str:
-        """What is run, and its numbers."""
         what = "given" if self.rows is not None else self.gradients.value
         drawn = f"b={self.batch_size}" if self.sample_rate is None else f"q={float(self.sample_rate):.6g}"
         return (
@@ -112,7 +110,6 @@ class OnPair:
         )
 
     def configuration(self) -> Mapping[str, Any]:
-        """Everything, and the contents of the file."""
         return {"target": "runnable", **to_plain(self)}
 
     @classmethod
@@ -120,9 +117,7 @@ class OnPair:
         """The same, or a complaint that the file has changed meanwhile."""
         if configuration["sha256"] is not None:
             check_unchanged(configuration)
-        rows = configuration["rows"]
-        given = {**configuration, "rows": None if rows is None else tuple(tuple(row) for row in rows)}
-        return from_plain(cls, given)
+        return from_plain(cls, configuration)
 
     @cached_property
     def _run(self) -> Runnable:
@@ -162,32 +157,17 @@ class OnPair:
             if carried is not None:
                 return carried
         rate = self.sample_rate if self.sample_rate is not None else Fraction(self.batch_size or 1, self.dataset_size)
-        return claimed_curve(
-            self.told or SGM(sample_rate=rate, noise_multiplier=self.noise_multiplier),
-            self.steps,
-        )
+        return claimed_curve(self.told or SGM(sample_rate=rate, noise_multiplier=self.noise_multiplier), self.steps)
 
     def release(self, neighbour: Neighbour, generator: np.random.Generator, trials: int) -> Array:
-        """One run after the other."""
         size = neighbour.size(self.dataset_size)
+        setting = self._setting(size)
 
         def once(source: np.random.Generator, index: int) -> Array:
-            run = Request(
-                setting=self._setting(size),
-                gradients=self._gradients[:size],
-                noise_multiplier=self.noise_multiplier,
-                max_grad_norm=self.max_grad_norm,
-                rounds=self.steps,
-                seed=int(source.integers(1 << 63)),
-            )
+            seed, sigma, bound = int(source.integers(1 << 63)), self.noise_multiplier, self.max_grad_norm
             try:
-                return self._run.run(run)
+                return self._run.run(Request(setting, self._gradients[:size], sigma, bound, self.steps, seed))
             except Raised as fault:
                 raise TrialFault(index, f"{fault}; {how_to(source)}") from fault
 
         return trials_of(once, (self.steps, self.dimension), generator, trials)
-
-    @property
-    def place(self) -> tuple[Path, str] | None:
-        """File and name, where it is code in a file."""
-        return None if self.file is None else (Path(self.file), self.runnable.rpartition(":")[2])

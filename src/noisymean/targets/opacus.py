@@ -91,7 +91,6 @@ class OpacusRelease(Configured, Runnable):
 
     @property
     def knob(self) -> Knob:
-        """A batch size from 1.0.0 on; before, a rate."""
         return Knob.BATCH_SIZE if self.era is Era.MAKE_PRIVATE else Knob.RATE
 
     @property
@@ -102,44 +101,40 @@ class OpacusRelease(Configured, Runnable):
         return Adaptation(_MOVING.target_unclipped_quantile, _MOVING.clipbound_learning_rate)
 
     def run(self, run: Request) -> Array:
-        """In a session of its own, through the release's own hooks; the row that only D' would have is zero."""
-        records, dimension = run.gradients.shape
-        rows = np.zeros((records + 1, dimension), np.float32)
-        rows[:records] = run.gradients
-        sampling: Sampling
-        if run.setting.rate is not None:
-            sampling = AtRate(run.setting.rate)
-        else:
-            sampling = (ThroughLoader if self.poisson else Shuffled)(run.setting.batch_size or 1)
-        setup = Setup(
-            release=self._recomputed(_MOVING if run.moving_bound else Adaptive()),
-            dataset_size=run.setting.dataset_size,
-            source=Rows(dimension),
-            sampling=sampling,
-            noise_multiplier=run.noise_multiplier,
-            max_grad_norm=run.max_grad_norm,
-            empty=Empty.AS_IT_COMES if run.empty_as_it_comes else Empty.PADDED,
-        )
+        rate, size = run.setting.rate, run.setting.batch_size or 1
+        by_size = ThroughLoader(size) if self.poisson else Shuffled(size)
+        details = {
+            "sampling": by_size if rate is None else AtRate(rate),
+            "noise_multiplier": run.noise_multiplier,
+            "max_grad_norm": run.max_grad_norm,
+            "empty": Empty.AS_IT_COMES if run.empty_as_it_comes else Empty.PADDED,
+        }
+        adaptive = _MOVING if run.moving_bound else Adaptive()
         try:
-            return np.array(Session(setup, [rows]).release(Neighbour.SMALLER, run.seed, run.rounds))
+            return self._released(run.gradients, run.rounds, run.seed, adaptive, **details)
         except WorkerFault as fault:
             raise Raised(f"raises {fault.what}") from None
 
     def oversized_batch(self, seed: int) -> str | None:
         """What happens to a batch above the declared size in releases that declare one; None if nothing does."""
-        setup = Setup(
-            release=self._recomputed(Adaptive()), dataset_size=12, source=Rows(12), sampling=AtRate(Fraction(1, 2)),
-            noise_multiplier=0.0, max_grad_norm=1.0, declared=3,
-        )  # fmt: skip
+        half = AtRate(Fraction(1, 2))
         try:
-            Session(setup, [np.eye(13, 12, dtype=np.float32)]).release(Neighbour.SMALLER, seed, 60)
+            self._released(
+                np.eye(12), 60, seed, Adaptive(), sampling=half, noise_multiplier=0.0, max_grad_norm=1.0, declared=3
+            )
         except WorkerFault as fault:
             return fault.what
         return None
 
-    def _recomputed(self, adaptive: Adaptive) -> Configured:
-        """Gradients that are computed by the release itself, where everybody has a processor."""
-        return replace(self, mode=Mode.FULL, device=CPU, adaptive=adaptive)
+    def _released(self, gradients: Array, rounds: int, seed: int, adaptive: Adaptive, **details: Any) -> Array:
+        """In a session of its own, through the release's own hooks, where everybody has a processor."""
+        records, dimension = gradients.shape
+        # the row that only D' would have is zero
+        rows = np.zeros((records + 1, dimension), np.float32)
+        rows[:records] = gradients
+        release = replace(self, mode=Mode.FULL, device=CPU, adaptive=adaptive)
+        setup = Setup(release=release, dataset_size=records, source=Rows(dimension), **details)
+        return np.array(Session(setup, [rows]).release(Neighbour.SMALLER, seed, rounds))
 
 
 def with_options(
@@ -156,13 +151,8 @@ def with_options(
         allowed = [one.value for one in offered]
         if value not in allowed:
             raise InvalidInput(name, value, f"one that opacus=={release.version} offers here: {', '.join(allowed)}")
-    return replace(
-        release,
-        reduction=Reduction(reduction),
-        poisson=poisson,
-        clipping=Clipping(clipping),
-        grad_sample=GradSample(grad_sample),
-    )
+    clipped, computed = Clipping(clipping), GradSample(grad_sample)
+    return replace(release, reduction=Reduction(reduction), poisson=poisson, clipping=clipped, grad_sample=computed)
 
 
 @final
@@ -223,16 +213,11 @@ class OpacusTarget:
                     raise InvalidInput("sample_rate", 1, f"< 1 for opacus=={release.version}, which takes log(1 - q)")
                 floor = math.floor(self.dataset_size * rate)
                 if release.era is Era.MAKE_PRIVATE and release.reduction is Reduction.MEAN and floor == 0:
-                    raise InvalidInput(
-                        "sample_rate",
-                        rate,
-                        f"at least 1/{self.dataset_size}",
-                        "the release divides by floor(N q) = 0 otherwise",
-                    )
+                    remedy = "the release divides by floor(N q) = 0 otherwise"
+                    raise InvalidInput("sample_rate", rate, f"at least 1/{self.dataset_size}", remedy)
 
     @property
     def name(self) -> str:
-        """The release, and what it runs on."""
         library = f"opacus=={self.library.version}"
         run = f"{self.label} ({library})" if self.label else library
         match self.sampling:
@@ -248,7 +233,6 @@ class OpacusTarget:
 
     @property
     def dimension(self) -> int:
-        """Numbers released in a round."""
         return self.records.dimension
 
     @property
@@ -258,11 +242,7 @@ class OpacusTarget:
         if release.clipping is Clipping.ADAPTIVE:
             # Andrew et al. 2021, Theorem 1: part of the budget goes to the count
             sigma = (sigma**-2 - (2 * release.adaptive.unclipped_num_std) ** -2) ** -0.5
-        common: dict[str, Any] = {
-            "dataset_size": self.dataset_size,
-            "dimension": self.dimension,
-            "noise_multiplier": sigma,
-        }
+        common: Any = {"dataset_size": self.dataset_size, "dimension": self.dimension, "noise_multiplier": sigma}
         if release.reduction is Reduction.SUM and (
             # the clipper is not told: the gradients are divided by |B|, the noise is not
             release.version in ("0.9.0", "0.9.1")
@@ -296,24 +276,18 @@ class OpacusTarget:
         match self.sampling:
             case AtRate(rate=rate):
                 return rate
-            case ThroughLoader(batch_size=size):
-                return Fraction(1, self._loader(size).run(self.dataset_size).steps_per_epoch)
-            case Shuffled(batch_size=size) if self.library.era is Era.MAKE_PRIVATE:
-                # the loader stays the user's own, and its length is what is asked
-                return Fraction(1, self._loader(size).run(self.dataset_size).loader_length)
-            case Shuffled(batch_size=size):
+            case Shuffled(batch_size=size) if self.library.era is not Era.MAKE_PRIVATE:
                 return Fraction(size, self.dataset_size)
-
-    def _loader(self, batch_size: int) -> OpacusLoader:
-        return OpacusLoader(
-            dataset_size=self.dataset_size,
-            batch_size=batch_size,
-            dimension=self.dimension,
-            noise_multiplier=self.noise_multiplier,
-        )
+            case ThroughLoader(batch_size=size) | Shuffled(batch_size=size):
+                n, sigma = self.dimension, self.noise_multiplier
+                loader = OpacusLoader(
+                    dataset_size=self.dataset_size, batch_size=size, dimension=n, noise_multiplier=sigma
+                )
+                run = loader.run(self.dataset_size)
+                # a shuffled loader stays the user's own, and its length is what is asked
+                return Fraction(1, run.loader_length if isinstance(self.sampling, Shuffled) else run.steps_per_epoch)
 
     def configuration(self) -> Mapping[str, Any]:
-        """The release and its options, the records, and the numbers, side by side."""
         options = to_plain(self.library)
         return {
             "target": "opacus",
@@ -326,7 +300,6 @@ class OpacusTarget:
 
     @classmethod
     def from_configuration(cls, configuration: Mapping[str, Any]) -> OpacusTarget:
-        """The inverse of `configuration`."""
         release = from_plain(OpacusRelease, {**configuration, "version": configuration["release"]})
         return from_plain(
             cls, {**configuration, "library": release, "records": from_described(configuration["records"])}
@@ -353,10 +326,6 @@ class OpacusTarget:
         rows = self._session.release(neighbour, seed, trials * self.steps)
         return rows.reshape(trials, self.steps, self.dimension)
 
-    def recomputed(self) -> OpacusTarget:
-        """The same in the mode `full`."""
-        return replace(self, library=replace(self.library, mode=Mode.FULL))
-
     @property
     def _session(self) -> Session:
         """A worker of this process, started when it is first needed."""
@@ -367,7 +336,6 @@ class OpacusTarget:
         return held
 
     def setup(self) -> Setup:
-        """What its worker is asked to run."""
         return Setup(
             release=self.library,
             dataset_size=self.dataset_size,

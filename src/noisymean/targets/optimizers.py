@@ -9,6 +9,7 @@ changed: what is set for a run is set back, hooks are not called, and the random
 from __future__ import annotations
 
 import copy
+import itertools
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -45,27 +46,18 @@ class BuiltOptimizer(Runnable):
 
     build: Build
     alone: bool = False
-    label: str = "optimizer"
-
-    @property
-    def name(self) -> str:
-        """The name that it was given."""
-        return self.label
+    name: str = "optimizer"
 
     @property
     def knob(self) -> Knob:
-        """It is handed batches."""
         return Knob.FIXED if self.alone else Knob.BATCH
 
     @property
     def unseen_randomness(self) -> str | None:
         """A generator that was given to the optimizer: it is left alone, and the noise is drawn from the run's seed instead."""
         own = getattr(self.build(10, 0.5), "generator", None)
-        return (
-            None
-            if own is None
-            else "its noise is drawn from a generator that it was given, whose seed was not looked at"
-        )
+        words = "its noise is drawn from a generator that it was given, whose seed was not looked at"
+        return None if own is None else words
 
     def run(self, run: Request) -> Array:
         """Poisson batches drawn here, the optimizer's own clipping, noise and division."""
@@ -74,8 +66,7 @@ class BuiltOptimizer(Runnable):
         if not is_optimizer(optimizer):
             raise InvalidInput("target", type(optimizer).__name__, "an Opacus optimizer, with pre_step and grad_sample")
         generator = np.random.default_rng(run.seed)
-        wide = run.gradients.shape[1]
-        released = np.empty((run.rounds, wide))
+        released = np.empty((run.rounds, run.gradients.shape[1]))
         with _borrowed(optimizer, run):
             for row in released:
                 batch = np.flatnonzero(generator.random(len(run.gradients)) < rate)
@@ -90,20 +81,10 @@ class Engine(Runnable):
 
     engine: Any
     reduction: str = "mean"
-    label: str = "PrivacyEngine"
-
-    @property
-    def name(self) -> str:
-        """The name that it was given."""
-        return self.label
-
-    @property
-    def knob(self) -> Knob:
-        """The batch size of its loader."""
-        return Knob.BATCH_SIZE
+    name: str = "PrivacyEngine"
+    knob = Knob.BATCH_SIZE
 
     def run(self, run: Request) -> Array:
-        """Forward, backward, `pre_step`, epoch after epoch."""
         import torch
         from torch import nn
         from torch.utils.data import DataLoader, TensorDataset
@@ -122,21 +103,18 @@ class Engine(Runnable):
                 max_grad_norm=run.max_grad_norm,
                 loss_reduction=self.reduction,
             )
-            taken = 0
-            while taken < run.rounds:
-                for (indices,) in loader:
-                    if taken == run.rounds:
-                        break
-                    optimizer.zero_grad()
-                    losses = module(rows[indices.long()]).flatten()
-                    try:
-                        (losses.mean() if self.reduction == "mean" else losses.sum()).backward()
-                        optimizer.pre_step()
-                    except Exception as fault:
-                        raise Raised(f"raises {type(fault).__name__}: {fault}") from fault
-                    assert layer.weight.grad is not None
-                    released[taken] = layer.weight.grad.numpy().ravel()
-                    taken += 1
+            epochs = itertools.chain.from_iterable(itertools.repeat(loader))
+            # rows first: a batch that nobody needs is not drawn
+            for row, (indices,) in zip(released, epochs, strict=False):
+                optimizer.zero_grad()
+                losses = module(rows[indices.long()]).flatten()
+                try:
+                    (losses.mean() if self.reduction == "mean" else losses.sum()).backward()
+                    optimizer.pre_step()
+                except Exception as fault:
+                    raise Raised(f"raises {type(fault).__name__}: {fault}") from fault
+                assert layer.weight.grad is not None
+                row[...] = layer.weight.grad.numpy().ravel()
         return released
 
 

@@ -23,7 +23,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
-from typing import Any, Protocol, final
+from typing import Any, ClassVar, Protocol, final
 
 import numpy as np
 
@@ -108,6 +108,9 @@ class Raised(NoisymeanError):
 class Runnable(ABC):
     """Something that is handed records and settings and gives back releases. Subclasses are frozen dataclasses."""
 
+    # whether a round is a few array operations, so that thousands of them are nothing
+    is_fast: ClassVar[bool] = False
+
     @property
     @abstractmethod
     def name(self) -> str:
@@ -121,11 +124,6 @@ class Runnable(ABC):
     @abstractmethod
     def run(self, run: Request) -> Array:
         """The releases, a row for each round; `Raised` if it raises."""
-
-    @property
-    def is_fast(self) -> bool:
-        """Whether a round is a few array operations, so that thousands of them are nothing."""
-        return False
 
     @property
     def unseen_randomness(self) -> str | None:
@@ -161,7 +159,6 @@ class Structure(Enum):
 
     @property
     def datasets(self) -> Added:
-        """The pair that has these gradients."""
         return Added(0.0 if self is Structure.ZERO else 1.0, -1.0 if self is Structure.OPPOSED else 1.0)
 
 

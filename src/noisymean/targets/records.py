@@ -7,16 +7,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, final
+from typing import Any, ClassVar, Protocol, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from noisymean.numerics.logs import Array
+from noisymean.targets.opacus_releases.sources import Rows, Source, Structured
 from noisymean.targets.protocol import Structure
-
-if TYPE_CHECKING:
-    from noisymean.targets.opacus_releases.sources import Source
 
 
 class Records(Protocol):
@@ -59,8 +57,6 @@ class GivenRows:
         return len(self.rows[0])
 
     def source(self) -> Source:
-        from noisymean.targets.opacus_releases.sources import Rows
-
         return Rows(self.dimension)
 
     def arrays(self, count: int) -> list[NDArray[Any]]:
@@ -82,8 +78,6 @@ class OnOneAxis:
         return f"{self.structure.value} gradients"
 
     def source(self) -> Source:
-        from noisymean.targets.opacus_releases.sources import Structured
-
         datasets = self.structure.datasets
         return Structured(self.dimension, datasets.shared, datasets.new)
 

@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from noisymean.errors import InvalidInput
+from noisymean.targets.files import place_of
+from noisymean.targets.functions import in_file
 from noisymean.targets.plain import from_plain, to_plain
 from noisymean.targets.protocol import BuiltIn, Runnable, Target
 
@@ -82,7 +84,4 @@ def runnable_named(text: str, built_in: BuiltIn) -> Runnable:
     if ".py:" not in text:
         allowed = f"{', '.join(NAMES)}, synthetic or FILE.py:NAME"
         raise InvalidInput("target", text, allowed, "e.g. noisymean probe opacus==0.15.0")
-    found: Runnable = imported("noisymean.targets.functions:in_file")(
-        *imported("noisymean.targets.files:place_of")(text), built_in
-    )
-    return found
+    return in_file(*place_of(text), built_in)

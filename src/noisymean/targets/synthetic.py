@@ -20,6 +20,7 @@ from noisymean.errors import InvalidInput, Undefined, check_number
 from noisymean.mechanisms import KINDS, Mechanism, from_plain
 from noisymean.numerics.logs import Array
 from noisymean.targets.claims import claimed_curve
+from noisymean.targets.plain import from_plain as value_from
 from noisymean.targets.protocol import Knob, Known, Neighbour, Raised, Request, Runnable, Setting, check_steps
 from noisymean.targets.records import Gradients
 from noisymean.tradeoff import TradeOff
@@ -58,24 +59,17 @@ class Formula(Runnable):
     """A mechanism by its name."""
 
     mechanism: str
+    is_fast = True
 
     @property
     def name(self) -> str:
-        """The name of the mechanism, after `synthetic`."""
         return f"synthetic {self.mechanism}"
 
     @property
     def knob(self) -> Knob:
-        """A batch size where the rate follows from it and N."""
         return Knob.BATCH_SIZE if KINDS[self.mechanism].rate_from_size else Knob.RATE
 
-    @property
-    def is_fast(self) -> bool:
-        """A round is a few array operations."""
-        return True
-
     def run(self, run: Request) -> Array:
-        """All rounds at once."""
         size, dimension = run.gradients.shape
         try:
             mechanism = mechanism_at(self.mechanism, run.setting, dimension, 1.0)
@@ -133,7 +127,6 @@ class Synthetic:
 
     @property
     def name(self) -> str:
-        """The mechanism, its gradients and its numbers."""
         mechanism = self.mechanism
         return (
             f"synthetic {mechanism.name}, {self.gradients.value} gradients: N={mechanism.dataset_size} n={self.dimension}"
@@ -142,7 +135,6 @@ class Synthetic:
 
     @property
     def dimension(self) -> int:
-        """Numbers released in a round."""
         return self.mechanism.dimension or 1
 
     @property
@@ -165,24 +157,15 @@ class Synthetic:
 
     @classmethod
     def from_configuration(cls, configuration: Mapping[str, Any]) -> Synthetic:
-        """The inverse of `configuration`."""
         if "defined_in" in configuration:
             import_module(configuration["defined_in"])
-        return cls(
-            mechanism=from_plain(configuration["mechanism"]),
-            gradients=Gradients(configuration["gradients"]),
-            max_grad_norm=configuration["max_grad_norm"],
-            steps=configuration["steps"],
-            gradient_seed=configuration["gradient_seed"],
-        )
+        return value_from(cls, {**configuration, "mechanism": from_plain(configuration["mechanism"])})
 
     def known(self) -> Known:
-        """The mechanism and its gradients: we have made them."""
         rows = self._rows if self.gradients is Gradients.RANDOM else None
         return Known(self.mechanism, self.max_grad_norm, gradients=rows, structured=self.gradients.structure)
 
     def claim(self) -> TradeOff:
-        """What an accountant of the noisy sum says about T rounds."""
         return claimed_curve(self.mechanism, self.steps)
 
     def release(self, neighbour: Neighbour, generator: np.random.Generator, trials: int) -> Array:
@@ -194,6 +177,7 @@ class Synthetic:
         noise = self.mechanism.noise_at(size) * self.max_grad_norm / divisors
         sums = sums / divisors[:, None]
         outputs = np.empty((rounds, dimension))
+        random = self.gradients is Gradients.RANDOM
         at_once = max(1, _CACHED // dimension)
         for first in range(0, rounds, at_once):
             rows = slice(first, first + at_once)
@@ -201,10 +185,9 @@ class Synthetic:
                 part = outputs[rows, left : left + _CACHED] if at_once > 1 else outputs[first, left : left + _CACHED]
                 generator.standard_normal(out=part)
                 part *= noise[rows, None] if at_once > 1 else noise[first]
-                if self._axis:
-                    continue
-                part += sums[rows if at_once > 1 else first] @ self._rows[:, left : left + _CACHED]
-        if self._axis:
+                if random:
+                    part += sums[rows if at_once > 1 else first] @ self._rows[:, left : left + _CACHED]
+        if not random:
             outputs[:, 0] += sums[:, 0]
         return outputs.reshape(trials, self.steps, dimension)
 
@@ -224,10 +207,6 @@ class Synthetic:
             new = (generator.random(rounds) < rate).astype(np.float64)
         along = self.max_grad_norm * (structure.datasets.shared * shared + structure.datasets.new * new)
         return along[:, None], shared + new
-
-    @property
-    def _axis(self) -> bool:
-        return self.gradients is not Gradients.RANDOM
 
     @cached_property
     def _rows(self) -> Array:

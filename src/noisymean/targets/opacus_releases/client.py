@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from noisymean.errors import NoisymeanError
 from noisymean.numerics.logs import Array
 from noisymean.targets.opacus_releases import wire
-from noisymean.targets.opacus_releases.install import installed, installed_version
+from noisymean.targets.opacus_releases.install import installed, is_installed
 from noisymean.targets.opacus_releases.releases import Release
 from noisymean.targets.opacus_releases.setup import Setup
 from noisymean.targets.protocol import Neighbour
@@ -49,7 +49,7 @@ class Worker:
 
     def __init__(self, release: Release) -> None:
         # the release of this environment needs no folder of its own
-        folder = [] if _is_installed(release) else [str(installed(release))]
+        folder = [] if is_installed(release) else [str(installed(release))]
         source = str(Path(__file__).parents[3])
         path = os.pathsep.join(filter(None, [source, os.environ.get("PYTHONPATH")]))
         self.release, self.owner = release, os.getpid()
@@ -70,7 +70,8 @@ class Worker:
         """One question, one answer; a fault of the release is one line."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
-        forget, self.gone = self.gone, []
+        # sessions that end meanwhile are told with the next question
+        forget = [self.gone.pop() for _ in range(len(self.gone))]
         try:
             wire.send(self.process.stdin, {**request, "keep": self.lender.paths(), "forget": forget})
             answer = wire.receive(self.process.stdout)
@@ -108,11 +109,10 @@ class Session:
         self.dimension: int = answer["dimension"]
         self.shims = tuple(answer["shims"])
         self.where: str = answer["where"]
-        weakref.finalize(self, _forget, weakref.ref(self.worker), self.number)
+        weakref.finalize(self, self.worker.gone.append, self.number)
 
     @property
     def usable(self) -> bool:
-        """Whether the worker is ours and alive."""
         return self.worker.owner == os.getpid() and self.worker.process.poll() is None
 
     def gradients(self, rows: int) -> Array:
@@ -147,19 +147,6 @@ def dismiss(release: Release) -> None:
     worker = _WORKERS.pop(release.version, None)
     if worker is not None:
         worker.close()
-
-
-def _forget(worker: weakref.ref[Worker], number: int) -> None:
-    """The worker is told with the next question."""
-    if (alive := worker()) is not None:
-        alive.gone.append(number)
-
-
-def _is_installed(release: Release) -> bool:
-    try:
-        return installed_version() == release.version
-    except NoisymeanError:
-        return False
 
 
 def _end(process: subprocess.Popen[bytes], log: Any, owner: int) -> None:

@@ -20,7 +20,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from noisymean.targets.opacus_releases.feeders import Feeder
 from noisymean.targets.opacus_releases.releases import Clipping, Era, GradSample
-from noisymean.targets.opacus_releases.setup import AtRate, Empty, Reduction, Setup, Shuffled, ThroughLoader
+from noisymean.targets.opacus_releases.setup import AtRate, Empty, Setup, Shuffled, ThroughLoader
 
 Indices = Sequence[int]
 
@@ -43,7 +43,6 @@ class Recorder(torch.optim.Optimizer):
         self.sink, self.taken = sink, 0
 
     def step(self, closure: Any = None) -> None:  # type: ignore[override]
-        """A row, as long as there are rows."""
         if self.taken < len(self.sink):
             row, offset = self.sink[self.taken], 0
             for parameter in self._recorded:
@@ -65,6 +64,7 @@ class Driver(ABC):
         self.setup, self.size, self.module = setup, size, module
         self.release = setup.release.known
         self.parameters = [parameter for parameter in module.parameters() if parameter.requires_grad]
+        self.records = TensorDataset(torch.arange(size))
         self.recorder = Recorder(self.parameters)
         self.feeder: Feeder
 
@@ -90,20 +90,16 @@ class Driver(ABC):
     def take(self, indices: Indices) -> None:
         """The release's step on one batch."""
 
-    def bounds(self) -> float | list[float]:
-        """The clipping bound, or one for each layer with the same total."""
+    def options(self) -> dict[str, Any]:
+        """What every engine is told; with a bound for each layer they have the same total."""
+        bound: float | list[float] = self.setup.max_grad_norm
         if self.setup.release.clipping is Clipping.PER_LAYER:
-            return [self.setup.max_grad_norm / math.sqrt(len(self.parameters))] * len(self.parameters)
-        return self.setup.max_grad_norm
-
-    def shuffled(self, batch_size: int) -> DataLoader[Any]:
-        """An ordinary loader of indices."""
-        return DataLoader(TensorDataset(torch.arange(self.size)), batch_size=batch_size, shuffle=True)
-
-    def drawn_here(self, rate: float) -> Iterator[Indices]:
-        """Poisson sampling by us, where the release has no sampler."""
-        while True:
-            yield torch.nonzero(torch.rand(self.size) < rate).flatten().tolist()
+            bound = [self.setup.max_grad_norm / math.sqrt(len(self.parameters))] * len(self.parameters)
+        return {
+            "noise_multiplier": self.setup.noise_multiplier,
+            "max_grad_norm": bound,
+            "loss_reduction": self.setup.release.reduction.value,
+        }
 
 
 @final
@@ -122,22 +118,14 @@ class AttachedEngine(Driver):
         return self.release.era is Era.POISSON_FLAG and self.setup.release.poisson
 
     def _options(self) -> dict[str, Any]:
-        setup = self.setup
-        options: dict[str, Any] = {
-            "noise_multiplier": setup.noise_multiplier,
-            "max_grad_norm": self.bounds(),
-            "loss_reduction": setup.release.reduction.value,
-            "alphas": _ORDERS,
-            "sample_size": self.size,
-        }
+        setup, sampling = self.setup, self.setup.sampling
+        options = {**self.options(), "alphas": _ORDERS, "sample_size": self.size}
         if self.release.era is Era.NO_SAMPLER:
             # a batch above the declared size raises, so the largest possible is declared
             return {**options, "batch_size": setup.declared or self.size}
-        rate = (
-            float(setup.sampling.rate) if isinstance(setup.sampling, AtRate) else setup.sampling.batch_size / self.size
-        )
         if self.release.era is Era.POISSON_FLAG:
             options["poisson"] = setup.release.poisson
+        rate = float(sampling.rate) if isinstance(sampling, AtRate) else sampling.batch_size / self.size
         return {**options, "sample_rate": rate}
 
     def begin(self, sink: Tensor) -> None:
@@ -154,23 +142,23 @@ class AttachedEngine(Driver):
         match self.setup.sampling:
             case Shuffled(batch_size=size) | ThroughLoader(batch_size=size):
                 while True:
-                    for (batch,) in self.shuffled(size):
+                    for (batch,) in DataLoader(self.records, batch_size=size, shuffle=True):
                         yield batch.tolist()
             case AtRate(rate=rate) if self.release.era is Era.SAMPLER or self._makes_up_for_empty:
                 from opacus.utils.uniform_sampler import UniformWithReplacementSampler
 
                 sampler = UniformWithReplacementSampler(num_samples=self.size, sample_rate=float(rate))
-                records = TensorDataset(torch.arange(self.size))
                 while self.setup.empty is Empty.AS_IT_COMES:
-                    for (batch,) in DataLoader(records, batch_sampler=sampler):
+                    for (batch,) in DataLoader(self.records, batch_sampler=sampler):
                         yield batch.tolist()
                 while True:
                     yield from sampler
             case AtRate(rate=rate):
-                yield from self.drawn_here(float(rate))
+                # the release has no sampler
+                while True:
+                    yield torch.nonzero(torch.rand(self.size) < float(rate)).flatten().tolist()
 
     def take(self, indices: Indices) -> None:
-        """Gradients, then the engine's step."""
         self.recorder.zero_grad()
         self.feeder.feed(indices)
         self.recorder.step()
@@ -185,73 +173,41 @@ class MadePrivate(Driver):
         import opacus
 
         engine: Any = opacus.PrivacyEngine()
-        made = engine.make_private(module=module, optimizer=self.recorder, data_loader=self._plain(), **self._options())
+        sampling = setup.sampling
+        batch_size = size if isinstance(sampling, AtRate) else sampling.batch_size
+        plain = DataLoader(self.records, batch_size=batch_size, shuffle=isinstance(sampling, Shuffled))
+        made = engine.make_private(module=module, optimizer=self.recorder, data_loader=plain, **self._options())
         self.private, self.optimizer, *criterion, self.loader = made
         self.criterion = criterion[0] if criterion else None
-        if isinstance(setup.sampling, AtRate):
-            self._set_rate(setup.sampling)
+        if isinstance(sampling, AtRate):
+            # no batch size gives the rate: the same loader class at that rate, and floor(N q) to divide by
+            from opacus.data_loader import DPDataLoader
 
-    def _plain(self) -> DataLoader[Any]:
-        match self.setup.sampling:
-            case Shuffled(batch_size=size):
-                return self.shuffled(size)
-            case ThroughLoader(batch_size=size):
-                return DataLoader(TensorDataset(torch.arange(self.size)), batch_size=size)
-            case AtRate():
-                return DataLoader(TensorDataset(torch.arange(self.size)), batch_size=self.size)
+            self.loader = DPDataLoader(self.records, sample_rate=float(sampling.rate), prefetch_factor=None)
+            self.optimizer.expected_batch_size = math.floor(size * sampling.rate)
 
     def _options(self) -> dict[str, Any]:
-        setup = self.setup
-        options: dict[str, Any] = {
-            "noise_multiplier": setup.noise_multiplier,
-            "max_grad_norm": self.bounds(),
-            "loss_reduction": setup.release.reduction.value,
-            "poisson_sampling": not isinstance(setup.sampling, Shuffled),
-            "clipping": setup.release.clipping.value,
-        }
-        if setup.release.grad_sample is not GradSample.HOOKS:
-            options["grad_sample_mode"] = setup.release.grad_sample.value
-        if setup.release.grad_sample is GradSample.GHOST:
-            options["criterion"] = nn.CrossEntropyLoss(reduction=setup.release.reduction.value)
-        if setup.release.clipping is Clipping.ADAPTIVE:
-            options |= {name: value for name, value in vars(setup.release.adaptive).items() if name != "moving"}
+        release, poisson = self.setup.release, not isinstance(self.setup.sampling, Shuffled)
+        options = {**self.options(), "poisson_sampling": poisson, "clipping": release.clipping.value}
+        if release.grad_sample is not GradSample.HOOKS:
+            options["grad_sample_mode"] = release.grad_sample.value
+        if release.grad_sample is GradSample.GHOST:
+            options["criterion"] = nn.CrossEntropyLoss(reduction=release.reduction.value)
+        if release.clipping is Clipping.ADAPTIVE:
+            options |= {name: value for name, value in vars(release.adaptive).items() if name != "moving"}
         return options
 
-    def _set_rate(self, sampling: AtRate) -> None:
-        """Where no batch size gives the rate: the same loader class at that rate, and floor(N q) to divide by."""
-        from opacus.data_loader import DPDataLoader
-
-        self.loader = DPDataLoader(
-            TensorDataset(torch.arange(self.size)), sample_rate=float(sampling.rate), prefetch_factor=None
-        )
-        self.optimizer.expected_batch_size = math.floor(self.size * sampling.rate)
-
     def begin(self, sink: Tensor) -> None:
-        """Nothing comes before the first batch."""
         self.recorder.start(sink)
 
     def batches(self) -> Iterator[Indices]:
-        """By the library's own loader, epoch after epoch."""
         while True:
             for batch in self.loader:
                 yield batch[0].tolist() if len(batch) else []
 
     def take(self, indices: Indices) -> None:
-        """Gradients, then the optimizer's step."""
         self.optimizer.zero_grad()
         if self.setup.release.clipping is Clipping.ADAPTIVE and not self.setup.release.adaptive.moving:
             self.optimizer.max_grad_norm = self.setup.max_grad_norm
         self.feeder.feed(indices)
         self.optimizer.step()
-
-
-def driver_for(setup: Setup, size: int, module: nn.Module) -> AttachedEngine | MadePrivate:
-    """The driver of that release."""
-    if setup.release.era is Era.MAKE_PRIVATE:
-        return MadePrivate(setup, size, module)
-    return AttachedEngine(setup, size, module)
-
-
-def scale_of(reduction: Reduction, losses: Tensor) -> Tensor:
-    """The loss of a batch."""
-    return losses.mean() if reduction is Reduction.MEAN else losses.sum()

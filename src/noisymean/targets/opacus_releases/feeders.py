@@ -51,16 +51,6 @@ def give(parameter: nn.Parameter, gradients: Tensor) -> None:
     parameter.grad_sample = gradients  # type: ignore[attr-defined]
 
 
-def set_none(parameter: nn.Parameter) -> None:
-    """From 1.0.0 on a parameter without gradients has none."""
-    parameter.grad_sample = None  # type: ignore[attr-defined]
-
-
-def delete(parameter: nn.Parameter) -> None:
-    """Before 1.0.0 it has no such attribute."""
-    del parameter.grad_sample  # type: ignore[attr-defined]
-
-
 @final
 @dataclass(eq=False)
 class Replayed(Feeder):
@@ -110,7 +100,6 @@ class StructuredRows(Feeder):
         count = len(indices)
         if count > len(self.buffer):
             self.buffer = self._zeros(count + count // 4)
-            self.buffer.flatten(1)[:, 0] = self.shared
         rows = self.buffer[:count]
         rows.flatten(1)[:, 0] = self.shared
         if indices[-1] == self.newest:
@@ -130,17 +119,20 @@ class Recomputed(Feeder):
     records: Record
     passes: Callable[[Record], Iterator[Pass]]
     reduce: Callable[[Tensor], Tensor]
-    forget: Callable[[nn.Parameter], None]
+    # a parameter without gradients has None from 1.0.0 on; before, it has no such attribute
+    none_is_left: bool
 
     def fill(self, indices: Sequence[int]) -> None:
-        """Forward and backward for every pass."""
         batch = tuple(part[list(indices)] for part in self.records)
         found = list[list[Tensor]]()
         for one in self.passes(batch):
             if found:
                 # what the last pass left would be taken for an earlier batch
                 for parameter in self.parameters:
-                    self.forget(parameter)
+                    if self.none_is_left:
+                        parameter.grad_sample = None  # type: ignore[attr-defined]
+                    else:
+                        del parameter.grad_sample  # type: ignore[attr-defined]
             self.reduce(one.losses(self.module(*one.inputs))).backward()  # type: ignore[no-untyped-call]
             found.append([_flat(parameter) for parameter in self.parameters])
         if len(found) > 1:
@@ -166,7 +158,6 @@ class Ghost(Feeder):
                 parameter.grad = torch.zeros_like(parameter)
 
     def fill(self, indices: Sequence[int]) -> None:
-        """The library's criterion does it all."""
         inputs, labels = (part[list(indices)] for part in self.records)
         self.criterion(self.module(inputs), labels).backward()
 

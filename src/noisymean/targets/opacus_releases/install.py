@@ -38,16 +38,19 @@ def installed_version() -> str:
         raise MissingDependency("opacus", "audit") from None
 
 
-def place_of(release: Release) -> Path:
-    """Where a release is, once it is installed."""
-    return cache_folder() / "opacus" / release.version
+def is_installed(release: Release) -> bool:
+    """Whether `import opacus` gives this release."""
+    try:
+        return installed_version() == release.version
+    except NoisymeanError:
+        return False
 
 
 def installed(release: Release) -> Path:
     """The folder to put on the path for this release, installed now if it is not there."""
     if importlib.util.find_spec("torch") is None:
         raise MissingDependency("torch", "audit")
-    place = place_of(release)
+    place = cache_folder() / "opacus" / release.version
     if place.is_dir():
         return place
     place.parent.mkdir(parents=True, exist_ok=True)

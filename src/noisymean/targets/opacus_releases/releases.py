@@ -75,7 +75,6 @@ class Release:
 
     @property
     def era(self) -> Era:
-        """How it is driven."""
         for era, first in ((Era.MAKE_PRIVATE, (1, 0, 0)), (Era.POISSON_FLAG, (0, 14, 0)), (Era.SAMPLER, (0, 12, 0))):
             if self.number >= first:
                 return era
@@ -87,12 +86,10 @@ class Release:
         return self.number >= (1, 3, 0)
 
     def clippings(self) -> tuple[Clipping, ...]:
-        """What `clipping` may be."""
         always = (Clipping.FLAT, Clipping.PER_LAYER)
         return (*always, Clipping.ADAPTIVE) if self.number >= (1, 5, 0) else always
 
     def grad_samples(self) -> tuple[GradSample, ...]:
-        """What `grad_sample_mode` may be."""
         if self.number >= (1, 5, 3):
             return tuple(GradSample)
         if self.number >= (1, 2, 0):

@@ -108,12 +108,10 @@ class Configured:
 
     @property
     def known(self) -> Release:
-        """What is known about the release."""
         return Release(self.version)
 
     @property
     def era(self) -> Era:
-        """How the release is driven."""
         return self.known.era
 
 
@@ -140,5 +138,4 @@ class Setup:
 
     @staticmethod
     def from_json(plain: Mapping[str, Any]) -> Setup:
-        """The inverse of `to_json`."""
         return from_plain(Setup, {**plain, "source": from_described(plain["source"])})

@@ -54,7 +54,6 @@ class Rows:
     kind: ClassVar[str] = "Rows"
 
     def module(self) -> nn.Module:
-        """Its weights are zero."""
         from torch import nn
 
         layer = nn.Linear(self.dimension, 1, bias=False)
@@ -62,17 +61,14 @@ class Rows:
         return layer
 
     def records(self, arrays: Sequence[NDArray[Any]]) -> Record:
-        """The rows themselves."""
         import torch
 
         return (torch.from_numpy(arrays[0]).to(torch.float32),)
 
     def passes(self, records: Record) -> Iterator[Pass]:
-        """One, with the answer as the loss."""
         yield Pass((records[0],), lambda answer: answer.flatten())
 
     def gradients(self, module: nn.Module, records: Record) -> Tensor:
-        """The records are the gradients."""
         return records[0]
 
 
@@ -86,13 +82,10 @@ class Structured(Rows):
     kind: ClassVar[str] = "Structured"
 
 
-def clip_factors(norms: Tensor, max_grad_norm: float) -> Tensor:
-    """min(C / (norm + 1e-6), 1), the factor of the audited libraries."""
-    return (max_grad_norm / (norms + _STABILIZER)).clamp(max=1.0)
-
-
 def clipped(gradients: Tensor, max_grad_norm: float) -> Tensor:
-    """Rows of norm at most C."""
+    """Rows of norm at most C: times min(C / (norm + 1e-6), 1), the factor of the audited libraries."""
     import torch
 
-    return gradients * clip_factors(torch.linalg.vector_norm(gradients, dim=1), max_grad_norm)[:, None]
+    norms = torch.linalg.vector_norm(gradients, dim=1, keepdim=True)
+    factors: Tensor = (max_grad_norm / (norms + _STABILIZER)).clamp(max=1.0)
+    return gradients * factors

@@ -11,16 +11,19 @@ It ends with its input.
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import warnings
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
-if TYPE_CHECKING:
-    from noisymean.targets.opacus_releases.wire import Borrower
+from noisymean.targets.opacus_releases import wire
+from noisymean.targets.opacus_releases.releases import Clipping, Era, GradSample
+from noisymean.targets.opacus_releases.setup import Empty, Mode, Reduction, Setup
+from noisymean.targets.opacus_releases.sources import Structured, clipped
 
 
 def main() -> int:
@@ -31,8 +34,6 @@ def main() -> int:
     if len(sys.argv) > 1:
         sys.path.insert(0, sys.argv[1])
     warnings.simplefilter("ignore")
-    from noisymean.targets.opacus_releases import wire
-
     servers, borrower = dict[int, Server](), wire.Borrower()
     while (request := wire.receive(sys.stdin.buffer)) is not None:
         try:
@@ -52,11 +53,10 @@ def main() -> int:
 class Server:
     """One setup, on both datasets."""
 
-    def __init__(self, request: Mapping[str, Any], borrower: Borrower) -> None:
+    def __init__(self, request: Mapping[str, Any], borrower: wire.Borrower) -> None:
         import torch
 
         from noisymean.targets.opacus_releases import shims
-        from noisymean.targets.opacus_releases.setup import Setup
 
         torch.set_num_threads(int(request["threads"]))
         self.setup = Setup.from_json(request["setup"])
@@ -102,12 +102,7 @@ class Server:
 
     def _clipped(self) -> Any:
         """As the library clips them: the whole gradient, or every layer of it to its share of the bound."""
-        import math
-
         import torch
-
-        from noisymean.targets.opacus_releases.releases import Clipping
-        from noisymean.targets.opacus_releases.sources import clipped
 
         bound = self.setup.max_grad_norm
         if self.setup.release.clipping is not Clipping.PER_LAYER:
@@ -117,17 +112,16 @@ class Server:
         return torch.cat([clipped(layer, bound / math.sqrt(len(sizes))) for layer in layers], dim=1)
 
     def _driver(self, neighbour: str) -> Any:
-        """Built when it is first needed."""
         if neighbour in self.drivers:
             return self.drivers[neighbour]
+        import torch
+
         from noisymean.targets.opacus_releases import feeders
-        from noisymean.targets.opacus_releases.drivers import MadePrivate, driver_for, scale_of
-        from noisymean.targets.opacus_releases.releases import Clipping, GradSample
-        from noisymean.targets.opacus_releases.setup import Empty, Mode
-        from noisymean.targets.opacus_releases.sources import Structured
+        from noisymean.targets.opacus_releases.drivers import AttachedEngine, MadePrivate
 
         setup, release, source = self.setup, self.setup.release, self.setup.source
-        driver = driver_for(setup, setup.dataset_size + (neighbour == "D'"), self._module())
+        kind = MadePrivate if release.era is Era.MAKE_PRIVATE else AttachedEngine
+        driver = kind(setup, setup.dataset_size + (neighbour == "D'"), self._module())
         steps = driver.release.steps_on_empty and release.clipping is not Clipping.ADAPTIVE
         trained = driver.private if isinstance(driver, MadePrivate) else driver.module
         if isinstance(source, Structured):
@@ -146,8 +140,8 @@ class Server:
                 trained,
                 self._records,
                 source.passes,
-                lambda losses: scale_of(release.reduction, losses),
-                feeders.set_none if isinstance(driver, MadePrivate) else feeders.delete,
+                torch.mean if release.reduction is Reduction.MEAN else torch.sum,
+                isinstance(driver, MadePrivate),
             )
         driver.feeder.as_it_comes = setup.empty is Empty.AS_IT_COMES
         self.drivers[neighbour] = driver
