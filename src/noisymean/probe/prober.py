@@ -44,11 +44,15 @@ _PAIRS: dict[Knob, tuple[tuple[int, Fraction | int], ...]] = {
 _LONG: dict[Knob, tuple[tuple[int, Fraction | int, int], ...]] = {
     Knob.RATE: ((5, Fraction(1, 2), 5), (300, Fraction(3, 10), 2)),
     Knob.BATCH_SIZE: ((5, 3, 5), (300, 120, 2)),
+    Knob.BATCH: (),
+    Knob.FIXED: (),
 }
 # where a round takes the longer the more records there are, and no time else
 _LONG_IF_SWIFT: dict[Knob, tuple[tuple[int, Fraction | int, int], ...]] = {
     Knob.RATE: ((5, Fraction(1, 2), 15), (100, Fraction(3, 10), 5)),
     Knob.BATCH_SIZE: ((5, 3, 15), (100, 40, 5)),
+    Knob.BATCH: (),
+    Knob.FIXED: (),
 }
 Progress = Callable[[int, int], None]
 
@@ -125,7 +129,7 @@ def _settings(subject: Runnable, also: Sequence[Setting], rounds: int) -> dict[S
     wanted = [(setting_of(size, chosen), rounds) for size, chosen in _PAIRS[subject.knob]]
     if subject.knob is Knob.FIXED:
         return dict(wanted)
-    for size, chosen, times in (_LONG_IF_SWIFT if subject.is_fast else _LONG).get(subject.knob, ()):
+    for size, chosen, times in (_LONG_IF_SWIFT if subject.is_fast else _LONG)[subject.knob]:
         wanted.append((setting_of(size, chosen), rounds * times))
     wanted += [(setting, rounds) for setting in also]
     found: dict[Setting, int] = {}
