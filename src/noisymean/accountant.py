@@ -25,6 +25,7 @@ from noisymean.verdict import Claim, check_order, decide
 from noisymean.words import BeyondDoubles, Note, OnlyAdded, Reason, ReplacedIsBoth, Said, SizeIsPublic
 
 SMALLEST_DELTA = 1e-200
+LARGEST_EPSILON = 1e6
 
 
 @final
@@ -45,7 +46,7 @@ class Question:
             check_number("delta", self.delta, least=SMALLEST_DELTA, most=1.0, remedy=remedy)
             object.__setattr__(self, "delta", float(self.delta))
         if self.epsilon is not None:
-            check_number("epsilon", self.epsilon, least=0.0, most=1e6)
+            check_number("epsilon", self.epsilon, least=0.0, most=LARGEST_EPSILON)
             object.__setattr__(self, "epsilon", float(self.epsilon))
 
     def ask(self, curve: DeltaCurve, side: Side) -> float:

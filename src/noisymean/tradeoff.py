@@ -64,7 +64,11 @@ class Law(ABC):
 
     @abstractmethod
     def one_round(self) -> TradeOff:
-        """T(P, Q)."""
+        """T(P, Q), for questions in both directions."""
+
+    def at_alpha(self) -> TradeOff:
+        """T(P, Q) for f(alpha) alone, where that is known better: losses far out may be off by more than their delta is."""
+        return self.one_round()
 
     def several(self) -> TradeOff:
         """A curve that stands for a round in a sum on a grid: it bounds T(P, Q) from the same side, and may be coarser."""

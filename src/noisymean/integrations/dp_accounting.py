@@ -17,7 +17,7 @@ import warnings
 from enum import Enum
 from fractions import Fraction
 
-from noisymean.accountant import Question, guaranteed, pairs_of
+from noisymean.accountant import LARGEST_EPSILON, SMALLEST_DELTA, Question, guaranteed, pairs_of
 from noisymean.errors import InvalidInput, MissingDependency, Undefined
 from noisymean.mechanisms import (
     ASGM,
@@ -164,7 +164,7 @@ class NormalizedAccountant(dp.PrivacyAccountant):  # type: ignore[misc]
         pairs = self._on_pairs()
         if self._non_private or not pairs:
             return math.inf if self._non_private and target_delta < 1.0 else 0.0
-        if target_delta <= 0.0:
+        if target_delta < SMALLEST_DELTA:
             return math.inf
         try:
             return max(guaranteed(run, Question(delta=target_delta)) for run in pairs)
@@ -177,8 +177,10 @@ class NormalizedAccountant(dp.PrivacyAccountant):  # type: ignore[misc]
         pairs = self._on_pairs()
         if self._non_private or not pairs:
             return 1.0 if self._non_private else 0.0
+        if target_epsilon < 0.0:
+            return 1.0
         try:
-            return max(guaranteed(run, Question(epsilon=target_epsilon)) for run in pairs)
+            return max(guaranteed(run, Question(epsilon=min(target_epsilon, LARGEST_EPSILON))) for run in pairs)
         except Undefined as reason:
             warnings.warn(f"no guarantee is known: {reason}", stacklevel=2)
             return 1.0
