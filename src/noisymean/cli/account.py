@@ -57,9 +57,8 @@ def command(
     peers = reported(run.mechanism, steps=run.steps, delta=run.delta) if others and run.delta is not None else {}
     elsewhere = run.elsewhere()
     if target is not None and run.delta is not None:
-        drawn = answer.drawn
-        with bar("epsilon against steps", min(run_plots.POINTS, run.steps)) as advance:
-            figure = run_plots.account_figure(drawn, run.steps, run.delta, progress=lambda _: advance())
+        with bar("epsilon against steps", min(run_plots.POINTS, run.steps)) as tell:
+            figure = run_plots.account_figure(answer.drawn, run.steps, run.delta, progress=lambda _: tell(advance=1))
         write_plot("plot", figure, target)
         note(f"plot written to {target}")
     if json:
@@ -73,29 +72,28 @@ def run_of(described: options.Described, asked: options.Asked) -> AskedRun:
     """The run that the text of these options describes."""
     mechanism = described.build()
     steps = steps_of(mechanism, asked.steps, asked.epochs)
-    delta = None if asked.delta is None else values.number("delta", asked.delta)
-    epsilon = None if asked.epsilon is None else values.number("epsilon", asked.epsilon)
-    if delta is None and epsilon is None:
+    wanted = values.read(delta=asked.delta, epsilon=asked.epsilon)
+    if not wanted:
         raise Missing("delta", "or --epsilon")
-    if delta is not None and epsilon is not None:
+    if len(wanted) > 1:
         raise InvalidInput("epsilon", asked.epsilon, "left out when --delta is given", "give one of the two")
     if asked.adjacency not in {one.value for one in Adjacency}:
         raise refused("adjacency", asked.adjacency)
     if asked.pair is not None and asked.pair not in {one.value for one in Pair}:
         raise refused("pair", asked.pair)
     pair = None if asked.pair is None else Pair(asked.pair)
-    return AskedRun(mechanism, steps, delta, epsilon, Adjacency(asked.adjacency), pair)
+    return AskedRun(mechanism, steps, adjacency=Adjacency(asked.adjacency), pair=pair, **wanted)
 
 
 def steps_of(mechanism: Mechanism, steps: str | None, epochs: str | None) -> int:
     """T as typed, or what so many epochs take."""
-    if (steps is None) == (epochs is None):
-        if steps is None:
-            raise Missing("steps", "or --epochs")
+    if steps is not None and epochs is not None:
         raise InvalidInput("epochs", epochs, "left out when --steps is given", "give one of the two")
     if steps is not None:
         return values.whole("steps", steps)
-    number = values.number("epochs", str(epochs))
+    if epochs is None:
+        raise Missing("steps", "or --epochs")
+    number = values.number("epochs", epochs)
     if number <= 0.0:
         raise InvalidInput("epochs", epochs, "> 0")
     return mechanism.steps_in(number)

@@ -12,9 +12,10 @@ from rich.table import Table
 
 from noisymean import __version__
 from noisymean.cli import gate, options, values
-from noisymean.cli.output import console, emit_json, note, say, visible
+from noisymean.cli.options import text_option
+from noisymean.cli.output import console, emit_json, error_console, note, say, visible
 from noisymean.cli.pages import page_file, write_page
-from noisymean.cli.shown import bar
+from noisymean.cli.progress import bar
 from noisymean.errors import InvalidInput
 from noisymean.probe.code_audit import MEAN, NO_POISSON, SUM, Audited, audit_opacus, record, versions_of
 from noisymean.probe.conclusions import Denominator, poisson_words, read_mechanism, read_verdict
@@ -35,14 +36,14 @@ def command(
             metavar="PACKAGE", show_default=False, help="opacus; or a folder, a file, or a package's name: read only."
         ),
     ],
+    *,
     versions: Annotated[
-        str | None, typer.Option("--versions", metavar="FIRST..LAST", help=f"Releases of opacus [default: {_ALL}].")
+        str | None, text_option("--versions", "FIRST..LAST", f"Releases of opacus [default: {_ALL}].")
     ] = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Run again what an earlier audit has kept.")] = False,
-    jobs: Annotated[str, typer.Option("--jobs", metavar="J", help="Releases at a time.")] = "2",
-    html: Annotated[str | None, typer.Option("--html", metavar="FILE", help="Also one self-contained page.")] = None,
-    fail_on_violation: gate.FailOnViolation = False,
-    max_epsilon: gate.MaxEpsilon = None,
+    fresh: Annotated[bool, options.flag("--fresh", "Run again what an earlier audit has kept.")] = False,
+    jobs: Annotated[str, text_option("--jobs", "J", "Releases at a time.")] = "2",
+    html: Annotated[str | None, text_option("--html", "FILE", "Also one self-contained page.")] = None,
+    limits: gate.Limits,
     json: options.Json = False,
 ) -> None:
     """What does each release divide by? By running it and by reading it, beside the paper's table.
@@ -55,7 +56,7 @@ def command(
       noisymean code-audit opacus --versions 0.13.0..1.0.0 --html audit.html
       noisymean code-audit jax-privacy
     """
-    gated = gate.Gate.of(fail_on_violation, max_epsilon)
+    gated = limits.gate()
     if package != OPACUS:
         if versions is not None or html is not None:
             name, value = ("versions", versions) if versions is not None else ("html", html)
@@ -67,13 +68,12 @@ def command(
     target = None if html is None else page_file("html", html)
     if target is not None:
         need_pages("jinja2")
-    with bar("releases", len(chosen), counted=True) as shown:
+    with bar("releases", len(chosen), counted=True) as tell:
 
         def progress(one: Audited, done: int, total: int) -> None:
-            if shown is None:
+            tell(completed=done, description=f"after {one.version}")
+            if not error_console().is_terminal:
                 note(f"{done} of {total}: opacus=={one.version}, {one.seconds:.0f} s")
-            else:
-                shown[0].update(shown[1], completed=done, description=f"after {one.version}")
 
         results = audit_opacus(chosen, jobs=min(max(count, 1), len(chosen)), fresh=fresh, progress=progress)
     if target is not None:

@@ -23,9 +23,7 @@ def command(
     ] = None,
     data_dir: Annotated[
         str | None,
-        typer.Option(
-            "--data-dir", metavar="FOLDER", help="With list: also look into a folder of torchvision's layout."
-        ),
+        options.text_option("--data-dir", "FOLDER", "With list: also look into a folder of torchvision's layout."),
     ] = None,
     json: options.Json = False,
 ) -> None:

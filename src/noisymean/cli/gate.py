@@ -42,17 +42,6 @@ FOUND = 1
 # Of many results a line names the first of these.
 _NAMED = 3
 
-FailOnViolation: TypeAlias = Annotated[
-    bool, flag("--fail-on-violation", "Exit with 1 if a violation is found, with 2 if nothing could be judged.")
-]
-MaxEpsilon: TypeAlias = Annotated[
-    str | None, text_option("--max-epsilon", "E", "Exit with 1 unless an epsilon of at most E is guaranteed.")
-]
-# An audit has no guarantee to compare.
-MostLost: TypeAlias = Annotated[
-    str | None, text_option("--max-epsilon", "E", "Exit with 1 if more than E is certainly lost.")
-]
-
 
 class Unjudged(NoisymeanError):
     """A judgement was asked for and there is none."""
@@ -104,12 +93,28 @@ class Judgement:
 class Limits(Group):
     """The two options, as they were typed."""
 
-    fail_on_violation: FailOnViolation = False
-    max_epsilon: MaxEpsilon = None
+    fail_on_violation: Annotated[
+        bool, flag("--fail-on-violation", "Exit with 1 if a violation is found, with 2 if nothing could be judged.")
+    ] = False
+    max_epsilon: Annotated[
+        str | None, text_option("--max-epsilon", "E", "Exit with 1 unless an epsilon of at most E is guaranteed.")
+    ] = None
 
     def gate(self) -> Gate:
         """What they ask for."""
-        return Gate.of(self.fail_on_violation, self.max_epsilon)
+        most = None if self.max_epsilon is None else values.number("max_epsilon", self.max_epsilon)
+        if most is not None and most < 0.0:
+            raise refused("max_epsilon", self.max_epsilon)
+        return Gate(self.fail_on_violation, most)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LimitsOfAudit(Limits):
+    """The same where there is no guarantee to compare."""
+
+    max_epsilon: Annotated[
+        str | None, text_option("--max-epsilon", "E", "Exit with 1 if more than E is certainly lost.")
+    ] = None
 
 
 @final
@@ -119,14 +124,6 @@ class Gate:
 
     fail_on_violation: bool
     max_epsilon: float | None
-
-    @classmethod
-    def of(cls, fail_on_violation: bool, max_epsilon: str | None) -> Gate:
-        """From the two options, as they are typed."""
-        most = None if max_epsilon is None else values.number("max_epsilon", max_epsilon)
-        if most is not None and most < 0.0:
-            raise refused("max_epsilon", max_epsilon)
-        return cls(fail_on_violation, most)
 
     def check(self, results: Sequence[Judgement]) -> None:
         """Leave with the exit code that the options ask for; return where that is 0. After the output, never before."""

@@ -99,15 +99,8 @@ class Quiet(Group):
 
     def with_noise(self, noise_multiplier: str | None, **loader: Any) -> Mechanism:
         """The mechanism, with this noise; `loader` has what is known of a data loader."""
-        return mechanism_of(
-            name=self.mechanism,
-            dataset_size=self.dataset_size,
-            dimension=self.dimension,
-            sample_rate=self.sample_rate,
-            batch_size=self.batch_size,
-            noise_multiplier=noise_multiplier,
-            **loader,
-        )
+        sizes = {one.name: getattr(self, one.name) for one in fields(Quiet) if one.name != "mechanism"}
+        return mechanism_of(name=self.mechanism, noise_multiplier=noise_multiplier, **sizes, **loader)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,16 +137,12 @@ class Described(Quiet):
 
     def build(self) -> Mechanism:
         """The mechanism that they describe."""
-        return self.with_noise(self.noise_multiplier, drop_last=self.drop_last, calibrated=self._calibrated())
-
-    def _calibrated(self) -> Calibrated | None:
-        """What make_private_with_epsilon was told, if it was used."""
-        if self.calibrated_to is not None:
-            return Calibrated(self.calibrated_to, self.calibrated_delta, self.calibrated_epochs, self.calibrated_with)
-        for name in ("calibrated_delta", "calibrated_epochs", "calibrated_with"):
-            if (value := getattr(self, name)) is not None:
+        rest = {name: getattr(self, name) for name in ("calibrated_delta", "calibrated_epochs", "calibrated_with")}
+        calibrated = None if self.calibrated_to is None else Calibrated(self.calibrated_to, *rest.values())
+        for name, value in rest.items():
+            if calibrated is None and value is not None:
                 raise InvalidInput(name, value, "left out without --calibrated-to", "the noise is given")
-        return None
+        return self.with_noise(self.noise_multiplier, drop_last=self.drop_last, calibrated=calibrated)
 
 
 @dataclass(frozen=True, kw_only=True)

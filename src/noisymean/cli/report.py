@@ -83,13 +83,13 @@ def command(
     judged: list[gate.Judgement] = []
     with bar(
         "computing the runs", _PARTS * (len(runs) + sum(isinstance(one, AccountRecord) for one in records))
-    ) as advance:
+    ) as tell:
         for one in runs:
-            run = _run(one, advance)
+            run = _run(one, tell)
             made.append(sections.account_section(run, "run"))
             judged.append(gate.of_account(run.answer))
         for index, found in enumerate(records, 1):
-            section, results = _section(found, f"result-{index}", advance)
+            section, results = _section(found, f"result-{index}", tell)
             made.append(section)
             judged += results
     titled = [] if title == _TITLE else ["--title", title]
@@ -131,10 +131,10 @@ def _content(name: str) -> bytes:
     return bytes(content)
 
 
-def _section(found: Record, name: str, advance: Callable[[], None]) -> tuple[Section, list[gate.Judgement]]:
+def _section(found: Record, name: str, tell: Callable[..., None]) -> tuple[Section, list[gate.Judgement]]:
     """What is shown of a file, and what it says to a script."""
     if isinstance(found, AccountRecord):
-        run = _checked(found, advance)
+        run = _checked(found, tell)
         return sections.account_section(run, name), [gate.of_account(run.answer)]
     if isinstance(found, AuditRecord):
         return sections.audit_section(found, name), [gate.of_audit_record(found)]
@@ -144,10 +144,10 @@ def _section(found: Record, name: str, advance: Callable[[], None]) -> tuple[Sec
 # --- runs --------------------------------------------------------------------------------------------------------------
 
 
-def _checked(found: AccountRecord, advance: Callable[[], None]) -> Run:
+def _checked(found: AccountRecord, tell: Callable[..., None]) -> Run:
     """The run of a file, computed again; refused where the file says something else."""
     try:
-        return _run(found.asked, advance, stated=found)
+        return _run(found.asked, tell, stated=found)
     except BadRecord:
         raise
     except NoisymeanError as fault:
@@ -171,14 +171,14 @@ def _compare(found: AccountRecord, answer: Account) -> None:
         raise BadRecord(f"{found.file}: verdict={found.verdict}: must be {answer.verdict}; write the file again")
 
 
-def _run(asked: AskedRun, advance: Callable[[], None], stated: AccountRecord | None = None) -> Run:
+def _run(asked: AskedRun, tell: Callable[..., None], stated: AccountRecord | None = None) -> Run:
     """Accounted for, and drawn where it can be; `stated` is what a file says of it."""
     answer = asked.account()
     if stated is not None:
         _compare(stated, answer)
-    advance()
+    tell(advance=1)
     elsewhere = asked.elsewhere()
-    advance()
+    tell(advance=1)
     grown, curves = None, None
     if asked.adjacency is not Adjacency.REPLACE_ONE:
         # where numbers leave double precision a picture is left out; the answer itself is never
@@ -188,7 +188,11 @@ def _run(asked: AskedRun, advance: Callable[[], None], stated: AccountRecord | N
             drawn = with_public_size(asked.mechanism, asked.adjacency)
             with contextlib.suppress(ArithmeticError, ValueError):
                 grown = growth(
-                    drawn, steps=asked.steps, delta=asked.delta, points=run_plots.POINTS, progress=lambda _: advance()
+                    drawn,
+                    steps=asked.steps,
+                    delta=asked.delta,
+                    points=run_plots.POINTS,
+                    progress=lambda _: tell(advance=1),
                 )
     return Run(
         answer=answer,

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 from decimal import Decimal
+from typing import Any
 
 from noisymean.cli.complaints import refused
 
@@ -53,3 +55,15 @@ def probabilities(name: str, text: str) -> list[float]:
     if not all(0.0 <= value <= 1.0 for value in values):
         raise refused(name, text)
     return values
+
+
+def read(**texts: str | None) -> dict[str, Any]:
+    """The values of these options by their Python names; what was not typed is left out."""
+    return {name: _READERS[name](name, text) for name, text in texts.items() if text is not None}
+
+
+_READERS: dict[str, Callable[[str, str], Any]] = {
+    **dict.fromkeys(("dataset_size", "dimension", "batch_size", "steps"), whole),
+    **dict.fromkeys(("noise_multiplier", "max_grad_norm", "delta", "epsilon"), number),
+    "sample_rate": rate,
+}

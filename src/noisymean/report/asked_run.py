@@ -19,7 +19,7 @@ class AskedRun:
 
     mechanism: Mechanism
     steps: int
-    delta: float | None
+    delta: float | None = None
     epsilon: float | None = None
     adjacency: Adjacency = Adjacency.ADD_REMOVE
     pair: Pair | None = None
