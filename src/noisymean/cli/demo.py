@@ -17,7 +17,7 @@ from noisymean.cli import options
 from noisymean.cli.output import console, emit_json, folder, need_matplotlib, note, say, write_plot
 from noisymean.curves import Curves
 from noisymean.mechanisms import ASGM, EASGM, FEASGM, SGM, Mechanism
-from noisymean.outward import at_least, at_most
+from noisymean.outward import Rounding, at_least, at_most
 from noisymean.report import plots
 
 ALPHA = 0.1
@@ -62,11 +62,9 @@ class Row:
 
     @property
     def name(self) -> str:
-        """The mechanism's."""
         return self.curves.mechanism.name.upper()
 
     def record(self) -> dict[str, object]:
-        """For JSON."""
         return {
             "title": self.title,
             "mechanism": self.curves.mechanism.name,
@@ -76,13 +74,6 @@ class Row:
             "advantage": self.advantage,
             "verdict": self.curves.verdict,
         }
-
-    def cells(self) -> tuple[list[str], list[str]]:
-        """For the table; the claim and the guarantee rounded to the side that promises less, the leakage that shows less."""
-        shown = []
-        for found, promise, attack in ((self.false_negative, at_least, at_most), (self.advantage, at_most, at_least)):
-            shown.append([(attack if name == "leakage" else promise)(value, ".6f") for name, value in found.items()])
-        return shown[0], shown[1]
 
 
 def command(
@@ -138,7 +129,9 @@ def _print(rows: list[Row], figure: Path) -> None:
         table.add_column(name, justify="right" if name in _NAMES else "left", no_wrap=True)
     for row in rows:
         style = "bold" if row.curves.verdict == "violated" else None
-        beta, advantage = row.cells()
+        # the claim and the guarantee are rounded to the side that promises less, the leakage to the one that shows less
+        beta = _cells(row.false_negative, promise=at_least, attack=at_most)
+        advantage = _cells(row.advantage, promise=at_most, attack=at_least)
         table.add_row(f"{row.name}, {row.title}", f"beta({ALPHA:g})", *beta, style=style)
         table.add_row(_compact(row.curves.mechanism), "advantage", *advantage, style=style, end_section=True)
     out.print(table, "")
@@ -149,6 +142,10 @@ def _print(rows: list[Row], figure: Path) -> None:
     )
     say(out, _finding(rows))
     say(out, f"Figure: {figure}")
+
+
+def _cells(found: dict[str, float], *, promise: Rounding, attack: Rounding) -> list[str]:
+    return [(attack if name == "leakage" else promise)(value, ".6f") for name, value in found.items()]
 
 
 def _compact(mechanism: Mechanism) -> str:

@@ -16,6 +16,7 @@ from noisymean.cli.output import emit_json, note
 from noisymean.explore import server
 from noisymean.explore.settings import Settings
 from noisymean.report.asked_run import AskedRun
+from noisymean.report.page import need
 
 _LONGEST = 3600.0
 
@@ -36,7 +37,7 @@ def command(
     Example:
       noisymean explore --port 8050
     """
-    server.need_dash()
+    need("dash", "plotly", extra="explore")
     seconds = values.number("limit", limit)
     if not 0.0 < seconds <= _LONGEST:
         raise refused("limit", limit)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import sys
@@ -15,8 +14,9 @@ from rich.console import Console
 from rich.progress import TextColumn
 
 from noisymean.cli.complaints import refused
-from noisymean.errors import InvalidInput, MissingDependency
+from noisymean.errors import InvalidInput
 from noisymean.report import plots
+from noisymean.report.page import need
 from noisymean.report.page.untrusted import text_of
 from noisymean.schema import SCHEMA
 
@@ -96,8 +96,7 @@ def written(name: str, path: Path) -> Iterator[None]:
 
 def need_matplotlib() -> None:
     """Complain at once, not after the computation, when plots cannot be drawn."""
-    if importlib.util.find_spec("matplotlib") is None:
-        raise MissingDependency("matplotlib", "plots")
+    need("matplotlib", extra="plots")
 
 
 def write_plot(name: str, figure: Figure, path: Path) -> None:

@@ -56,6 +56,14 @@ class Denominator(Enum):
     BATCH = "|B|"
 
 
+_KINDS: dict[Denominator, type[SGM] | type[EASGM] | type[FEASGM] | type[ASGM]] = {
+    Denominator.CONSTANT: SGM,
+    Denominator.EXPECTED: EASGM,
+    Denominator.FLOOR: FEASGM,
+    Denominator.BATCH: ASGM,
+}
+
+
 @attr.s(frozen=True, slots=True, auto_attribs=True, kw_only=True)
 class NormalizedGaussianDpEvent(dp.DpEvent):  # type: ignore[misc]
     """One round: the noisy sum of a Poisson sample, divided."""
@@ -70,17 +78,11 @@ class NormalizedGaussianDpEvent(dp.DpEvent):  # type: ignore[misc]
         """The same in our words; InvalidInput if a number is out of its range."""
         sigma = min(self.noise_multiplier, MOST_NOISE)
         rate = exact_rate(self.sampling_probability)
-        match self.denominator:
-            case Denominator.CONSTANT:
-                return SGM(sample_rate=rate, noise_multiplier=sigma)
-            case Denominator.EXPECTED:
-                kind: type[EASGM] | type[FEASGM] | type[ASGM] = EASGM
-            case Denominator.FLOOR:
-                kind = FEASGM
-            case Denominator.BATCH:
-                kind = ASGM
-            case _:
-                raise InvalidInput("denominator", self.denominator, "a noisymean Denominator")
+        if not isinstance(self.denominator, Denominator):
+            raise InvalidInput("denominator", self.denominator, "a noisymean Denominator")
+        kind = _KINDS[self.denominator]
+        if kind is SGM:
+            return SGM(sample_rate=rate, noise_multiplier=sigma)
         return kind(dataset_size=self.dataset_size, dimension=self.dimension, sample_rate=rate, noise_multiplier=sigma)
 
 
@@ -150,38 +152,29 @@ class NormalizedAccountant(dp.PrivacyAccountant):  # type: ignore[misc]
             self._rounds.append((mechanism, count))
         return None
 
-    def _on_pairs(self) -> list[Run]:
-        """All that was composed, on each pair of neighbours that the dataset belongs to."""
-        if not self._rounds:
-            return []
-        composed = Run.of(self._rounds).merged()
-        if self.neighboring_relation is not dp.NeighboringRelation.ADD_OR_REMOVE_ONE:
-            return [composed]
-        return list(pairs_of(composed).values())
-
     def get_epsilon(self, target_delta: float) -> float:
         """The epsilon that is guaranteed for all that was composed; inf where none is known."""
-        pairs = self._on_pairs()
-        if self._non_private or not pairs:
-            return math.inf if self._non_private and target_delta < 1.0 else 0.0
-        if target_delta <= 0.0:
+        if self._non_private:
+            return math.inf if target_delta < 1.0 else 0.0
+        if self._rounds and target_delta <= 0.0:
             return math.inf
-        try:
-            return max(guaranteed(run, Question(delta=target_delta)) for run in pairs)
-        except Undefined as reason:
-            warnings.warn(f"no guarantee is known: {reason}", stacklevel=2)
-            return math.inf
+        return self._guaranteed(math.inf, delta=target_delta)
 
     def get_delta(self, target_epsilon: float) -> float:
         """The delta that is guaranteed for all that was composed; 1 where none is known."""
-        pairs = self._on_pairs()
-        if self._non_private or not pairs:
-            return 1.0 if self._non_private else 0.0
+        return 1.0 if self._non_private else self._guaranteed(1.0, epsilon=target_epsilon)
+
+    def _guaranteed(self, unknown: float, **asked: float) -> float:
+        """The worse of the pairs of neighbours that the dataset belongs to; `unknown` where nothing is proved."""
+        if not self._rounds:
+            return 0.0
+        composed, question = Run.of(self._rounds).merged(), Question(**asked)
+        both = self.neighboring_relation is dp.NeighboringRelation.ADD_OR_REMOVE_ONE
         try:
-            return max(guaranteed(run, Question(epsilon=target_epsilon)) for run in pairs)
+            return max(guaranteed(run, question) for run in (pairs_of(composed).values() if both else [composed]))
         except Undefined as reason:
-            warnings.warn(f"no guarantee is known: {reason}", stacklevel=2)
-            return 1.0
+            warnings.warn(f"no guarantee is known: {reason}", stacklevel=3)
+            return unknown
 
 
 def _fault(event: dp.DpEvent, message: str) -> dp.PrivacyAccountant.CompositionErrorDetails:
@@ -194,19 +187,10 @@ def event_of(mechanism: SGM | EASGM | FEASGM | ASGM) -> NormalizedGaussianDpEven
     >>> event_of(SGM(sample_rate=0.01, noise_multiplier=1.0)).denominator
     <Denominator.CONSTANT: 'a constant'>
     """
-    match mechanism:
-        case SGM():
-            denominator = Denominator.CONSTANT
-        case EASGM():
-            denominator = Denominator.EXPECTED
-        case FEASGM():
-            denominator = Denominator.FLOOR
-        case ASGM():
-            denominator = Denominator.BATCH
     return NormalizedGaussianDpEvent(
         noise_multiplier=mechanism.noise_multiplier,
         sampling_probability=mechanism.rate,
-        denominator=denominator,
+        denominator=next(one for one, kind in _KINDS.items() if isinstance(mechanism, kind)),
         dataset_size=mechanism.dataset_size or 0,
         dimension=mechanism.dimension or 1,
     )

@@ -31,7 +31,6 @@ class AskedRun:
             check_number("delta", self.delta, least=SMALLEST_DELTA, most=1.0, remedy="delta = 0 has no finite epsilon")
 
     def account(self) -> Account:
-        """What the accountant says of it."""
         return account(
             self.mechanism,
             steps=self.steps,

@@ -50,7 +50,6 @@ class Banner:
 
     @classmethod
     def of(cls, word: str, headline: str, text: str = "", lost: tuple[float, float] = (0.0, 0.0)) -> Banner:
-        """As that verdict always looks."""
         return cls(word, *LOOKS[word], headline, text, lost)
 
 

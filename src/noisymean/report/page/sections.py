@@ -48,7 +48,6 @@ class Section:
 
     @property
     def template(self) -> str:
-        """Its template."""
         return f"{self.kind}_section.html"
 
 
