@@ -18,7 +18,7 @@ from noisymean.audit.trials import plan
 from noisymean.cli import gate, options, values
 from noisymean.cli.complaints import Missing, refused
 from noisymean.cli.faults import INTERRUPTED
-from noisymean.cli.options import text_option
+from noisymean.cli.options import text
 from noisymean.cli.output import console, emit_json, note, plot_file, say, write_plot
 from noisymean.cli.progress import progress
 from noisymean.cli.shown import table_of
@@ -34,23 +34,19 @@ def command(
     target: Annotated[str, typer.Argument(metavar="TARGET", help=f"What is audited: {', '.join(NAMES_OF_TARGETS)}.")],
     *,
     typed: Typed,
-    trials: Annotated[str, text_option("--trials", "COUNT", "Runs in all, half on each dataset.")] = "10000",
-    confidence: Annotated[str, text_option("--confidence", "P", "That all printed limits hold together.")] = "0.95",
-    delta: Annotated[str, text_option("--delta", "d", "The delta at which epsilon is wanted.")] = "1e-5",
-    claim_epsilon: Annotated[_Text, text_option("--claim-epsilon", "e", "Audit this claim instead.")] = None,
-    claim_delta: Annotated[_Text, text_option("--claim-delta", "d", "With --claim-epsilon [default: 0].")] = None,
+    trials: Annotated[str, text("COUNT", "Runs in all, half on each dataset.")] = "10000",
+    confidence: Annotated[str, text("P", "That all printed limits hold together.")] = "0.95",
+    delta: Annotated[str, text("d", "The delta at which epsilon is wanted.")] = "1e-5",
+    claim_epsilon: Annotated[_Text, text("e", "Audit this claim instead.")] = None,
+    claim_delta: Annotated[_Text, text("d", "With --claim-epsilon [default: 0].")] = None,
     distinguisher_name: Annotated[
-        _Text, text_option("--distinguisher", "NAME", f"{', '.join(NAMES)} [default: the best that is possible].")
+        _Text, text("NAME", f"{', '.join(NAMES)} [default: the best that is possible].", "--distinguisher")
     ] = None,
-    test: Annotated[
-        _Text, text_option("--test", "NAME", "Of the paper's: ks, chi2, ad or shapiro [default: ks].")
-    ] = None,
-    seed: Annotated[
-        _Text, text_option("--seed", "S", "Same seed, same result [default: a fresh one, printed].")
-    ] = None,
-    jobs: Annotated[str, text_option("--jobs", "J", "Processes.")] = "1",
-    dask: Annotated[_Text, text_option("--dask", "ADDRESS", "Scheduler of a dask cluster, or local.")] = None,
-    store: Annotated[_Text, text_option("--store", "FILE", "Keep finished trials there.")] = None,
+    test: Annotated[_Text, text("NAME", "Of the paper's: ks, chi2, ad or shapiro [default: ks].")] = None,
+    seed: Annotated[_Text, text("S", "Same seed, same result [default: a fresh one, printed].")] = None,
+    jobs: Annotated[str, text("J", "Processes.")] = "1",
+    dask: Annotated[_Text, text("ADDRESS", "Scheduler of a dask cluster, or local.")] = None,
+    store: Annotated[_Text, text("FILE", "Keep finished trials there.")] = None,
     resume: Annotated[bool, options.flag("--resume", "Go on from what the store has.")] = False,
     limits: gate.LimitsOfAudit,
     gdp: Annotated[

@@ -12,7 +12,7 @@ from rich.table import Table
 
 from noisymean import __version__
 from noisymean.cli import gate, options, values
-from noisymean.cli.options import text_option
+from noisymean.cli.options import text
 from noisymean.cli.output import console, emit_json, error_console, note, say, visible
 from noisymean.cli.pages import page_file, write_page
 from noisymean.cli.progress import bar
@@ -37,12 +37,10 @@ def command(
         ),
     ],
     *,
-    versions: Annotated[
-        str | None, text_option("--versions", "FIRST..LAST", f"Releases of opacus [default: {_ALL}].")
-    ] = None,
+    versions: Annotated[str | None, text("FIRST..LAST", f"Releases of opacus [default: {_ALL}].")] = None,
     fresh: Annotated[bool, options.flag("--fresh", "Run again what an earlier audit has kept.")] = False,
-    jobs: Annotated[str, text_option("--jobs", "J", "Releases at a time.")] = "2",
-    html: Annotated[str | None, text_option("--html", "FILE", "Also one self-contained page.")] = None,
+    jobs: Annotated[str, text("J", "Releases at a time.")] = "2",
+    html: Annotated[str | None, text("FILE", "Also one self-contained page.")] = None,
     limits: gate.Limits,
     json: options.Json = False,
 ) -> None:

@@ -24,12 +24,10 @@ _POINTS = 201
 def command(
     described: options.Described,
     alpha: Annotated[
-        str | None,
-        options.text_option("--alpha", "A,B,...", "False positive rates, separated by commas: 0.01,0.1,0.5."),
+        str | None, options.text("A,B,...", "False positive rates, separated by commas: 0.01,0.1,0.5.")
     ] = None,
     points: Annotated[
-        str | None,
-        options.text_option("--points", "COUNT", f"So many false positive rates from 0 to 1 [default: {_POINTS}]."),
+        str | None, options.text("COUNT", f"So many false positive rates from 0 to 1 [default: {_POINTS}].")
     ] = None,
     json: options.Json = False,
     plot: options.Plot = None,

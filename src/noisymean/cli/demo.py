@@ -25,10 +25,7 @@ FIGURE = "demo.png"
 _NAMES = ("claimed", "guarantee", "leakage")
 
 SETTINGS: tuple[tuple[str, Mechanism], ...] = (
-    (
-        "MNIST CNN",
-        EASGM(dataset_size=59_999, dimension=26_010, sample_rate="0.005", noise_multiplier=10.0),
-    ),
+    ("MNIST CNN", EASGM(dataset_size=59_999, dimension=26_010, sample_rate="0.005", noise_multiplier=10.0)),
     (
         "DP-FETA diffusion model",
         EASGM(dataset_size=59_999, dimension=1_485_217, sample_rate="0.005", noise_multiplier=10.0),
@@ -37,14 +34,8 @@ SETTINGS: tuple[tuple[str, Mechanism], ...] = (
         "MNIST CNN, Opacus 1.x",
         FEASGM(dataset_size=140_199, dimension=26_010, sample_rate="0.005", noise_multiplier=10.0),
     ),
-    (
-        "MNIST CNN, large batches",
-        ASGM(dataset_size=59_999, dimension=26_010, sample_rate="0.7", noise_multiplier=10.0),
-    ),
-    (
-        "control: the noisy sum",
-        SGM(dataset_size=59_999, dimension=26_010, sample_rate="0.005", noise_multiplier=10.0),
-    ),
+    ("MNIST CNN, large batches", ASGM(dataset_size=59_999, dimension=26_010, sample_rate="0.7", noise_multiplier=10.0)),
+    ("control: the noisy sum", SGM(dataset_size=59_999, dimension=26_010, sample_rate="0.005", noise_multiplier=10.0)),
 )
 
 
@@ -77,7 +68,7 @@ class Row:
 
 
 def command(
-    out: Annotated[str, options.text_option("--out", "DIR", "Folder for the figure; made if need be.")] = "out",
+    out: Annotated[str, options.text("DIR", "Folder for the figure; made if need be.")] = "out",
     json: options.Json = False,
 ) -> None:
     """What is claimed, guaranteed and leaked in real settings.

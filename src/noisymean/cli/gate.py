@@ -27,7 +27,7 @@ from noisymean.accounts import Account
 from noisymean.audit import Audit
 from noisymean.cli import values
 from noisymean.cli.complaints import refused
-from noisymean.cli.options import Group, flag, text_option
+from noisymean.cli.options import Group, flag, text
 from noisymean.cli.output import note
 from noisymean.errors import NoisymeanError
 from noisymean.outward import at_least, at_most
@@ -96,9 +96,7 @@ class Limits(Group):
     fail_on_violation: Annotated[
         bool, flag("--fail-on-violation", "Exit with 1 if a violation is found, with 2 if nothing could be judged.")
     ] = False
-    max_epsilon: Annotated[
-        str | None, text_option("--max-epsilon", "E", "Exit with 1 unless an epsilon of at most E is guaranteed.")
-    ] = None
+    max_epsilon: Annotated[str | None, text("E", "Exit with 1 unless an epsilon of at most E is guaranteed.")] = None
 
     def gate(self) -> Gate:
         """What they ask for."""
@@ -112,9 +110,7 @@ class Limits(Group):
 class LimitsOfAudit(Limits):
     """The same where there is no guarantee to compare."""
 
-    max_epsilon: Annotated[
-        str | None, text_option("--max-epsilon", "E", "Exit with 1 if more than E is certainly lost.")
-    ] = None
+    max_epsilon: Annotated[str | None, text("E", "Exit with 1 if more than E is certainly lost.")] = None
 
 
 @final

@@ -9,7 +9,7 @@ import typer
 from noisymean.cli import gate, options, values
 from noisymean.cli.account import steps_of
 from noisymean.cli.complaints import Missing
-from noisymean.cli.options import text_option
+from noisymean.cli.options import text
 from noisymean.cli.output import console, emit_json, say
 from noisymean.cli.progress import bar
 from noisymean.cli.shown import table_of
@@ -26,31 +26,26 @@ def command(
     target: Annotated[
         str,
         typer.Argument(
-            metavar="TARGET",
-            show_default=False,
-            help=f"{', '.join(NAMES)}, synthetic, synthetic:NAME or FILE.py:NAME.",
+            metavar="TARGET", show_default=False, help=f"{', '.join(NAMES)}, synthetic, synthetic:NAME or FILE.py:NAME."
         ),
     ],
     *,
-    loss_reduction: Annotated[str, text_option("--loss-reduction", "NAME", "Opacus: mean or sum.")] = "mean",
+    loss_reduction: Annotated[str, text("NAME", "Opacus: mean or sum.")] = "mean",
     poisson: Annotated[bool, options.flag("--poisson/--no-poisson", "Opacus: its Poisson sampling on or off.")] = True,
-    clipping: Annotated[str, text_option("--clipping", "NAME", "Opacus: flat, per_layer or adaptive.")] = "flat",
-    grad_sample_mode: Annotated[
-        str, text_option("--grad-sample-mode", "NAME", "Opacus: hooks, functorch or ew.")
-    ] = "hooks",
+    clipping: Annotated[str, text("NAME", "Opacus: flat, per_layer or adaptive.")] = "flat",
+    grad_sample_mode: Annotated[str, text("NAME", "Opacus: hooks, functorch or ew.")] = "hooks",
     dataset_size: options.DatasetSize = None,
     dimension: options.Dimension = None,
     sample_rate: options.SampleRate = None,
     batch_size: options.BatchSize = None,
     noise_multiplier: Annotated[
-        str | None,
-        text_option("--noise-multiplier", "s", "To account for a run of yours; of FILE.py:NAME, if built in."),
+        str | None, text("s", "To account for a run of yours; of FILE.py:NAME, if built in.")
     ] = None,
-    max_grad_norm: Annotated[str | None, text_option("--max-grad-norm", "C", "Of FILE.py:NAME, if built in.")] = None,
+    max_grad_norm: Annotated[str | None, text("C", "Of FILE.py:NAME, if built in.")] = None,
     steps: options.Steps = None,
     epochs: options.Epochs = None,
     delta: options.Delta = None,
-    seed: Annotated[str, text_option("--seed", "S", "Same seed, same runs.")] = "0",
+    seed: Annotated[str, text("S", "Same seed, same runs.")] = "0",
     limits: gate.Limits,
     json: options.Json = False,
 ) -> None:

@@ -49,8 +49,8 @@ def command(
     *,
     described: options.Described,
     asked: options.Asked,
-    out: Annotated[str | None, options.text_option("--out", "FILE", "The page: FILE.html.", show_default=False)] = None,
-    title: Annotated[str, options.text_option("--title", "TEXT", "The heading of the page.")] = _TITLE,
+    out: Annotated[str | None, options.text("FILE", "The page: FILE.html.", show_default=False)] = None,
+    title: Annotated[str, options.text("TEXT", "The heading of the page.")] = _TITLE,
     limits: gate.Limits,
     json: options.Json = False,
 ) -> None:

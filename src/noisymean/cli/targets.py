@@ -13,7 +13,6 @@ from typing import Annotated, Any, TypeAlias, TypeVar, final
 from noisymean.cli import options, values
 from noisymean.cli.complaints import Missing, option, refused
 from noisymean.cli.mechanism import mechanism_of
-from noisymean.cli.options import text_option
 from noisymean.errors import InvalidInput
 from noisymean.mechanisms import KINDS, SGM, exact_rate
 from noisymean.targets import entry, files
@@ -33,34 +32,26 @@ Choice = TypeVar("Choice", bound=Enum)
 class Typed(options.Group):
     """The options of an audit that describe its target."""
 
-    mechanism: Annotated[
-        _Text, text_option("--mechanism", "NAME", "As in 'noisymean curve'; of FILE.py:NAME, if known.")
-    ] = None
+    mechanism: Annotated[_Text, options.text("NAME", "As in 'noisymean curve'; of FILE.py:NAME, if known.")] = None
     dataset_size: options.DatasetSize = None
     dimension: options.Dimension = None
     sample_rate: options.SampleRate = None
     batch_size: options.BatchSize = None
-    noise_multiplier: Annotated[_Text, text_option("--noise-multiplier", "s", "Noise over the clipping bound.")] = None
-    max_grad_norm: Annotated[_Text, text_option("--max-grad-norm", "C", "Clipping bound [default: 0.1].")] = None
-    gradients: Annotated[
-        _Text, text_option("--gradients", "KIND", "random, zero, aligned or opposed [default: random].")
-    ] = None
+    noise_multiplier: Annotated[_Text, options.text("s", "Noise over the clipping bound.")] = None
+    max_grad_norm: Annotated[_Text, options.text("C", "Clipping bound [default: 0.1].")] = None
+    gradients: Annotated[_Text, options.text("KIND", "random, zero, aligned or opposed [default: random].")] = None
     steps: options.Steps = None
-    images: Annotated[_Text, text_option("--images", "NAME", "For a method: mnist, fashion-mnist or cifar10.")] = None
-    data_dir: Annotated[_Text, text_option("--data-dir", "DIR", "Images in torchvision's layout.")] = None
-    loss_reduction: Annotated[str, text_option("--loss-reduction", "NAME", "For Opacus: mean or sum.")] = "mean"
+    images: Annotated[_Text, options.text("NAME", "For a method: mnist, fashion-mnist or cifar10.")] = None
+    data_dir: Annotated[_Text, options.text("DIR", "Images in torchvision's layout.")] = None
+    loss_reduction: Annotated[str, options.text("NAME", "For Opacus: mean or sum.")] = "mean"
     poisson: Annotated[
         bool, options.flag("--poisson/--no-poisson", "For Opacus 0.14.0 and 0.15.0: their poisson option.")
     ] = True
-    mode: Annotated[str, text_option("--mode", "NAME", "For Opacus: replay gradients, or compute them in full.")] = (
-        "replay"
+    mode: Annotated[str, options.text("NAME", "For Opacus: replay gradients, or compute them in full.")] = "replay"
+    denominator: Annotated[str, options.text("NAME", "For dpsur: paper (the batch) or code (another batch).")] = "paper"
+    device: Annotated[str, options.text("NAME", "For Opacus: auto (an accelerator if there is one), cpu or cuda.")] = (
+        "auto"
     )
-    denominator: Annotated[
-        str, text_option("--denominator", "NAME", "For dpsur: paper (the batch) or code (another batch).")
-    ] = "paper"
-    device: Annotated[
-        str, text_option("--device", "NAME", "For Opacus: auto (an accelerator if there is one), cpu or cuda.")
-    ] = "auto"
 
     def only(self, kind: str, *used: str) -> None:
         """Complain about an option that means nothing to this kind of target: silence would look like an answer."""

@@ -147,10 +147,7 @@ def _results() -> list[Any]:
             ],
         ),
         html.Div(
-            [
-                html.Code(id="command"),
-                dcc.Clipboard(target_id="command", title="copy the command", className="copy"),
-            ],
+            [html.Code(id="command"), dcc.Clipboard(target_id="command", title="copy the command", className="copy")],
             className="command",
         ),
         html.Div(id="about"),

@@ -254,8 +254,7 @@ def _read_banner(found: CodeRecord) -> Banner:
     match found.verdict:
         case Denominator.DATA_DEPENDENT:
             return Banner.of(
-                "data-dependent",
-                f"{found.package} divides the noisy sum by a number that depends on the data ({by}).",
+                "data-dependent", f"{found.package} divides the noisy sum by a number that depends on the data ({by})."
             )
         case Denominator.CONSTANT:
             return Banner.of(

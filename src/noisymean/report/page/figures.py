@@ -126,10 +126,7 @@ def tradeoff_curves(curves: RunCurves) -> Figure:
 
 
 def audited_curve(
-    alpha: Sequence[float],
-    audited: Sequence[float],
-    claimed: Sequence[float] | None,
-    exact: Sequence[float] | None,
+    alpha: Sequence[float], audited: Sequence[float], claimed: Sequence[float] | None, exact: Sequence[float] | None
 ) -> Figure:
     """What was shown by running, between what is claimed and what is true."""
     return _rates(np.asarray(alpha), {"claimed": claimed, "audited": audited, "exact": exact}, attack="audited")
