@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Annotated
 
 from rich import box
@@ -15,7 +14,6 @@ from noisymean.cli.complaints import Missing, refused
 from noisymean.cli.output import console, emit_json, note, plot_file, say, write_plot
 from noisymean.cli.progress import bar
 from noisymean.errors import InvalidInput
-from noisymean.grounds import Ground
 from noisymean.integrations.reported import reported
 from noisymean.mechanisms import Adjacency, Mechanism
 from noisymean.outward import at_least, at_most
@@ -62,7 +60,7 @@ def command(
         write_plot("plot", figure, target)
         note(f"plot written to {target}")
     if json:
-        emit_json(record(answer, elsewhere, peers, run.pair, account_words.grounds(answer)))
+        emit_json(record(answer, elsewhere, peers, run.pair))
     else:
         _print(answer, elsewhere, peers)
     wanted.check([gate.of_account(answer)])
@@ -100,11 +98,7 @@ def steps_of(mechanism: Mechanism, steps: str | None, epochs: str | None) -> int
 
 
 def record(
-    answer: Account,
-    elsewhere: tuple[int, Account] | None,
-    peers: dict[str, float],
-    asked_pair: Pair | None = None,
-    rests_on: Sequence[Ground] = (),
+    answer: Account, elsewhere: tuple[int, Account] | None, peers: dict[str, float], asked_pair: Pair | None
 ) -> dict[str, object]:
     """The object of `--json`: the contract's keys, then what the command adds."""
     other = None
@@ -114,7 +108,7 @@ def record(
     return {
         **answer.to_dict(),
         "asked_pair": None if asked_pair is None else asked_pair.value,
-        "grounds": [one.plain() for one in rests_on],
+        "grounds": [one.plain() for one in account_words.grounds(answer)],
         "reported": peers,
         "elsewhere": other,
         "version": __version__,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Annotated
 
 import numpy as np
-from numpy.typing import NDArray
 from rich import box
 from rich.table import Table
 
@@ -65,15 +64,12 @@ def _computed(mechanism: Mechanism, alpha: str | None, points: str | None) -> Cu
 def _print(curves: Curves, *, every_row: bool) -> None:
     out = console()
     say(out, curves.heading)
-    out.print(_table(curves, np.arange(curves.alpha.size) if every_row else curves.representative()))
-    for sentence in (curves.sentence, *curves.notes):
-        say(out, sentence)
-
-
-def _table(curves: Curves, which: NDArray[np.intp]) -> Table:
+    which = np.arange(curves.alpha.size) if every_row else curves.representative()
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for name in COLUMNS:
         table.add_column(name, justify="right" if name else "left", no_wrap=True)
     for row, violated in zip(curves.rows(which), curves.violated[which], strict=True):
         table.add_row(*row, style="bold" if violated else None)
-    return table
+    out.print(table)
+    for sentence in (curves.sentence, *curves.notes):
+        say(out, sentence)

@@ -72,6 +72,17 @@ class Typed(options.Group):
         given = values.read(**{name: getattr(self, name) for name in _NUMBERS})
         return {name: exact_rate(value) if name == "sample_rate" else value for name, value in given.items()}
 
+    def engine(self) -> dict[str, Any]:
+        """How a step of Opacus is run."""
+        from noisymean.targets.opacus_releases.setup import Mode, Reduction
+
+        return {
+            "mode": _choice("mode", self.mode, Mode),
+            "reduction": _choice("loss_reduction", self.loss_reduction, Reduction),
+            "poisson": self.poisson,
+            "device": self.device,
+        }
+
 
 _SIZES = ("dataset_size", "dimension", "sample_rate", "batch_size", "noise_multiplier")
 _NUMBERS = (*_SIZES, "max_grad_norm", "steps")
@@ -95,8 +106,6 @@ def _synthetic(text: str, typed: Typed, seed: int) -> Target:
 
 def _opacus(text: str, typed: Typed, seed: int) -> Target:
     """A release on gradients with a structure, for any N: the library's own engine, loader and step."""
-    from noisymean.targets.opacus_releases.setup import Mode, Reduction
-
     if typed.mechanism is not None:
         raise InvalidInput("mechanism", typed.mechanism, "left out: the release decides it", "drop --mechanism")
     typed.only("a release of Opacus", *_RUN, "loss_reduction", "poisson", "mode", "device")
@@ -107,10 +116,7 @@ def _opacus(text: str, typed: Typed, seed: int) -> Target:
         text,
         **typed.settings(),
         gradients=_choice("structure", typed.gradients or "zero", Structure),
-        mode=_choice("mode", typed.mode, Mode),
-        reduction=_choice("loss_reduction", typed.loss_reduction, Reduction),
-        poisson=typed.poisson,
-        device=typed.device,
+        **typed.engine(),
     )
 
 
@@ -118,7 +124,6 @@ def _method(text: str, typed: Typed, seed: int) -> Target:
     """A published method on real images, at the paper's settings unless others are given."""
     from noisymean.paper.dpsur import Denominator
     from noisymean.paper.methods import dpsur_method, opacus_method
-    from noisymean.targets.opacus_releases.setup import Mode, Reduction
 
     name, _, release = text.partition("==")
     own = ("denominator",) if name == "dpsur" else ("loss_reduction", "poisson", "mode", "device")
@@ -128,16 +133,7 @@ def _method(text: str, typed: Typed, seed: int) -> Target:
         if release:
             raise InvalidInput("target", text, "dpsur without a release", "its step is its own, not that of Opacus")
         return dpsur_method(images, denominator=_choice("denominator", typed.denominator, Denominator), **settings)
-    return opacus_method(
-        name,
-        images,
-        release=release or None,
-        mode=_choice("mode", typed.mode, Mode),
-        reduction=_choice("loss_reduction", typed.loss_reduction, Reduction),
-        poisson=typed.poisson,
-        device=typed.device,
-        **settings,
-    )
+    return opacus_method(name, images, release=release or None, **typed.engine(), **settings)
 
 
 def _in_file(text: str, typed: Typed, seed: int) -> Target:

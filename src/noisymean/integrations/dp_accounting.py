@@ -114,29 +114,13 @@ class NormalizedAccountant(dp.PrivacyAccountant):  # type: ignore[misc]
                 faults = (self._maybe_compose(one, count, do_compose) for one in event.events)
                 return next((fault for fault in faults if fault is not None), None)
             case dp.GaussianDpEvent():
-                return self._compose_gaussian(event, event.noise_multiplier, 1.0, count, do_compose)
+                one = _noisy_sum(event.noise_multiplier, 1.0)
             case dp.PoissonSampledDpEvent(event=dp.GaussianDpEvent(noise_multiplier=noise)):
-                return self._compose_gaussian(event, noise, event.sampling_probability, count, do_compose)
+                one = _noisy_sum(noise, event.sampling_probability)
             case NormalizedGaussianDpEvent():
-                return self._compose_round(event, event, count, do_compose)
+                one = event
             case _:
                 return _fault(event, "Unsupported event.")
-
-    def _compose_gaussian(
-        self, event: dp.DpEvent, noise: float, rate: float, count: int, do_compose: bool
-    ) -> dp.PrivacyAccountant.CompositionErrorDetails | None:
-        summed = NormalizedGaussianDpEvent(
-            noise_multiplier=noise,
-            sampling_probability=rate,
-            denominator=Denominator.CONSTANT,
-            dataset_size=0,
-            dimension=1,
-        )
-        return self._compose_round(event, summed, count, do_compose)
-
-    def _compose_round(
-        self, event: dp.DpEvent, one: NormalizedGaussianDpEvent, count: int, do_compose: bool
-    ) -> dp.PrivacyAccountant.CompositionErrorDetails | None:
         if one.noise_multiplier < 0.0 or not 0.0 <= one.sampling_probability <= 1.0:
             return _fault(event, "noise_multiplier must be >= 0 and sampling_probability in [0, 1].")
         if one.denominator is Denominator.CONSTANT and one.sampling_probability == 0.0:
@@ -175,6 +159,13 @@ class NormalizedAccountant(dp.PrivacyAccountant):  # type: ignore[misc]
         except Undefined as reason:
             warnings.warn(f"no guarantee is known: {reason}", stacklevel=3)
             return unknown
+
+
+def _noisy_sum(noise: float, rate: float) -> NormalizedGaussianDpEvent:
+    """An ordinary event: no number of records and no dimension matter to it."""
+    return NormalizedGaussianDpEvent(
+        noise_multiplier=noise, sampling_probability=rate, denominator=Denominator.CONSTANT, dataset_size=0, dimension=1
+    )
 
 
 def _fault(event: dp.DpEvent, message: str) -> dp.PrivacyAccountant.CompositionErrorDetails:
