@@ -16,6 +16,7 @@ from noisymean.cli.options import text
 from noisymean.cli.output import console, emit_json, error_console, note, say, visible
 from noisymean.cli.pages import page_file, write_page
 from noisymean.cli.progress import bar
+from noisymean.cli.shown import table_of
 from noisymean.errors import InvalidInput
 from noisymean.probe.code_audit import MEAN, NO_POISSON, SUM, Audited, audit_opacus, record, versions_of
 from noisymean.probe.conclusions import Denominator, poisson_words, read_mechanism, read_verdict
@@ -24,6 +25,7 @@ from noisymean.probe.packages import source_of
 from noisymean.probe.reading import CONSTANTS, OF_THE_DATA, Origin, Role, Source, read_source, to_json
 from noisymean.report import code_audit_page
 from noisymean.report.page import need as need_pages
+from noisymean.results import Lines
 
 OPACUS = "opacus"
 _ALL = "0.9.0..1.6.0"
@@ -170,12 +172,9 @@ def _read(package: str, as_json: bool) -> gate.Judgement:
     files = "1 file" if source.files == 1 else f"{source.files:,} files"
     say(out, f"{package}: {_word(verdict, kind)}; {files} read, nothing of it was run.")
     if source.statements:
-        table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-        for name in ("divides at", "statement", "what", "by", "sure"):
-            table.add_column(name, overflow="fold")
-        for one in source.statements:
-            table.add_row(*map(visible, (one.place, one.text, one.role.value, one.divided_by, one.sure.value)))
-        out.print(table)
+        rows = [(at.place, at.text, at.role.value, at.divided_by, at.sure.value) for at in source.statements]
+        names = ("divides at", "statement", "what", "by", "sure")
+        out.print(table_of(Lines("", names, [[*map(visible, row)] for row in rows])))
     for sentence in _explained(source, verdict, place):
         say(out, sentence)
     for name in source.unreadable:

@@ -73,10 +73,7 @@ def _in_the_browser(app: Any) -> None:
     )
     app.clientside_callback(
         function("show"),
-        Output("banner", "children"),
-        Output("numbers", "children"),
-        Output("about", "children"),
-        Output("command", "children"),
+        *(Output(name, "children") for name in ("banner", "numbers", "about", "command")),
         Output("elsewhere", "children", allow_duplicate=True),
         Input("answer", "data"),
         State("settings", "data"),
