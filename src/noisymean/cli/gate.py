@@ -99,7 +99,6 @@ class Limits(Group):
     max_epsilon: Annotated[str | None, text("E", "Exit with 1 unless an epsilon of at most E is guaranteed.")] = None
 
     def gate(self) -> Gate:
-        """What they ask for."""
         most = None if self.max_epsilon is None else values.number("max_epsilon", self.max_epsilon)
         if most is not None and most < 0.0:
             raise refused("max_epsilon", self.max_epsilon)
@@ -194,14 +193,14 @@ def of_audit_record(found: AuditRecord) -> Judgement:
 
 
 def _audited(target: str, word: str | None, reason: str, interrupted: bool, lost: float) -> Judgement:
+    standing, why = Standing.CLEAR, reason
     if word == "violated":
-        return Judgement(target, Standing.VIOLATED, reason, LostAtLeast(lost))
-    if interrupted:
-        return Judgement(target, Standing.UNJUDGED, "the audit was interrupted", LostAtLeast(lost))
-    if word is None:
-        nothing = "nothing is claimed; give --claim-epsilon"
-        return Judgement(target, Standing.UNJUDGED, nothing, LostAtLeast(lost))
-    return Judgement(target, Standing.CLEAR, reason, LostAtLeast(lost))
+        standing = Standing.VIOLATED
+    elif interrupted:
+        standing, why = Standing.UNJUDGED, "the audit was interrupted"
+    elif word is None:
+        standing, why = Standing.UNJUDGED, "nothing is claimed; give --claim-epsilon"
+    return Judgement(target, standing, why, LostAtLeast(lost))
 
 
 def of_probe(found: Finding, answer: Account | None, refusal: str | None) -> Judgement:

@@ -116,7 +116,6 @@ class Described(Quiet):
     ] = None
 
     def build(self) -> Mechanism:
-        """The mechanism that they describe."""
         rest = {name: getattr(self, name) for name in ("calibrated_delta", "calibrated_epochs", "calibrated_with")}
         calibrated = None if self.calibrated_to is None else Calibrated(self.calibrated_to, *rest.values())
         for name, value in rest.items():

@@ -82,7 +82,11 @@ def curve_figure(curves: Curves) -> Figure:
     with canvas(9.2, 4.5) as figure:
         figure.suptitle(curves.mechanism.in_a_line(), fontsize=11)
         whole, below = figure.subplots(1, 2)
-        _draw_curves(whole, curves)
+        if curves.violated.any():
+            shade(whole, curves.alpha, curves.leakage, curves.claimed, curves.violated)
+        for style, values in _drawn(curves):
+            line(whole, style, curves.alpha, values)
+        as_rates(whole)
         _draw_below(below, curves)
         whole.set_title("trade-off curves", loc="left")
         below.set_title("how far each lies below the claim", loc="left")
@@ -170,15 +174,6 @@ def shade(axes: Axes, alpha: Values, low: Values, high: Values, where: NDArray[n
 def as_rates(axes: Axes) -> None:
     """False negative against false positive rate."""
     axes.set(xlim=(0, 1), ylim=(0, 1), aspect="equal", xlabel=_FALSE_POSITIVE, ylabel=_FALSE_NEGATIVE)
-
-
-def _draw_curves(axes: Axes, curves: Curves) -> None:
-    """beta against alpha."""
-    if curves.violated.any():
-        shade(axes, curves.alpha, curves.leakage, curves.claimed, curves.violated)
-    for style, values in _drawn(curves):
-        line(axes, style, curves.alpha, values)
-    as_rates(axes)
 
 
 def _draw_below(axes: Axes, curves: Curves) -> None:

@@ -90,13 +90,19 @@ def symbol(answer: Account) -> str:
     return "ε" if answer.asked_delta else "δ"
 
 
+def asked(answer: Account) -> tuple[str, str]:
+    """What it is bounded at."""
+    name, value = ("δ", answer.claimed.delta) if answer.asked_delta else ("ε", answer.claimed.epsilon)
+    return name, plain(f"{value:g}")
+
+
 # --- an account --------------------------------------------------------------------------------------------------------
 
 
 def account_banner(answer: Account) -> Banner:
     """Is the promise kept?"""
     claim, leaked, sound = (f"{symbol(answer)} = {shown}" for shown in three(answer).values())
-    fixed, this_run = _fixed(answer), "the privacy promised for this training run is"
+    fixed, this_run = f" (at {' = '.join(asked(answer))})", "the privacy promised for this training run is"
     match answer.verdict:
         case "violated":
             replaced = answer.adjacency is Adjacency.REPLACE_ONE
@@ -136,12 +142,6 @@ def _promises_little(answer: Account) -> bool:
     """A kept promise is good news only where something was promised."""
     epsilon, delta = answer.claimed.epsilon, answer.claimed.delta
     return epsilon is None or delta is None or epsilon > _WEAK_EPSILON or delta > _WEAK_DELTA
-
-
-def _fixed(answer: Account) -> str:
-    bound = answer.claimed
-    name, value = ("δ", bound.delta) if answer.asked_delta else ("ε", bound.epsilon)
-    return f" (at {name} = {plain(f'{value:g}')})"
 
 
 def guesses(curves: RunCurves) -> str:

@@ -54,18 +54,15 @@ def render(
 ) -> str:
     """The page of a template that extends base.html; everything else in `context` is the template's own."""
     need("jinja2")
-    return (
-        environment()
-        .get_template(template)
-        .render(
-            title=title,
-            subtitle=subtitle,
-            command=command,
-            date=today() if date is None else date,
-            version=__version__,
-            python=".".join(str(part) for part in sys.version_info[:3]),
-            **context,
-        )
+    found = environment().get_template(template)
+    return found.render(
+        title=title,
+        subtitle=subtitle,
+        command=command,
+        date=today() if date is None else date,
+        version=__version__,
+        python=".".join(str(part) for part in sys.version_info[:3]),
+        **context,
     )
 
 

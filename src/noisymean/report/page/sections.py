@@ -141,17 +141,11 @@ def _not_drawn(run: Run) -> str | None:
 def _growth_rows(growth: Growth | None) -> list[tuple[str, ...]]:
     if growth is None:
         return []
-    columns = (growth.claimed, growth.leakage, growth.guarantee)
-    return [
-        (
-            f"{int(steps):,}",
-            *(
-                banners.number(value, rounded) if value == value else NONE_KNOWN
-                for value, rounded in zip(values, account_words.ROUNDED.values(), strict=True)
-            ),
-        )
-        for steps, *values in zip(growth.steps, *columns, strict=True)
-    ]
+    columns = [[f"{int(steps):,}" for steps in growth.steps]]
+    for which, rounded in account_words.ROUNDED.items():
+        values = getattr(growth, which)
+        columns.append([banners.number(value, rounded) if value == value else NONE_KNOWN for value in values])
+    return list(zip(*columns, strict=True))
 
 
 def _elsewhere(size: int, other: Account) -> str:
@@ -174,17 +168,13 @@ _LABELS = {
 def _settings(run: Run) -> list[tuple[str, str]]:
     mechanism, answer = run.answer.mechanism, run.answer
     given = {**mechanism.settings(), "sample_rate": rate_text(mechanism.rate), "sample_rate_exact": None}
-    asked = ("δ", answer.claimed.delta) if answer.asked_delta else ("ε", answer.claimed.epsilon)
+    labelled = {_LABELS.get(name, name.replace("_", " ")): value for name, value in given.items()}
     return [
         ("mechanism", mechanism.name.upper()),
         ("divides by", typeset(mechanism.denominator_in_words())),
-        *(
-            (_LABELS.get(name, name.replace("_", " ")), _written(value))
-            for name, value in given.items()
-            if value is not None
-        ),
+        *((label, _written(value)) for label, value in labelled.items() if value is not None),
         ("steps T", f"{answer.steps:,}"),
-        (asked[0], plain(f"{asked[1]:g}")),
+        banners.asked(answer),
         ("neighbours", answer.adjacency.value),
         ("random numbers", "none: every number is computed"),
         ("taken from", run.file or "the options of this command"),
