@@ -10,7 +10,7 @@ from rich.table import Table
 from noisymean import __version__
 from noisymean.accounts import Account, Pair, PairBounds
 from noisymean.cli import gate, options, values
-from noisymean.cli.complaints import Missing, refused
+from noisymean.cli.complaints import Missing
 from noisymean.cli.output import console, emit_json, note, plot_file, say, write_plot
 from noisymean.cli.progress import bar
 from noisymean.errors import InvalidInput
@@ -75,12 +75,9 @@ def run_of(described: options.Described, asked: options.Asked) -> AskedRun:
         raise Missing("delta", "or --epsilon")
     if len(wanted) > 1:
         raise InvalidInput("epsilon", asked.epsilon, "left out when --delta is given", "give one of the two")
-    if asked.adjacency not in {one.value for one in Adjacency}:
-        raise refused("adjacency", asked.adjacency)
-    if asked.pair is not None and asked.pair not in {one.value for one in Pair}:
-        raise refused("pair", asked.pair)
-    pair = None if asked.pair is None else Pair(asked.pair)
-    return AskedRun(mechanism, steps, adjacency=Adjacency(asked.adjacency), pair=pair, **wanted)
+    adjacency = values.choice("adjacency", asked.adjacency, Adjacency)
+    pair = None if asked.pair is None else values.choice("pair", asked.pair, Pair)
+    return AskedRun(mechanism, steps, adjacency=adjacency, pair=pair, **wanted)
 
 
 def steps_of(mechanism: Mechanism, steps: str | None, epochs: str | None) -> int:

@@ -142,13 +142,12 @@ def _workers(jobs: str, dask: str | None) -> Workers:
 
 
 def _distinguisher(name: str | None, test: str | None, target: Target) -> Distinguisher:
-    if test is not None and test not in {kind.value for kind in NormalityTest}:
-        raise refused("test", test)
+    kind = values.choice("test", test or "ks", NormalityTest)
     if name is not None and name not in NAMES:
         raise refused("distinguisher", name)
     if test is not None and name != "paper":
         raise InvalidInput("test", test, "left out without --distinguisher paper", "it is the paper's normality test")
-    return distinguisher(name, target, NormalityTest(test or "ks"))
+    return distinguisher(name, target, kind)
 
 
 def _stored_seed(store: Store, digest: Callable[[int], str]) -> int:

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from enum import Enum
-from typing import Annotated, Any, TypeAlias, TypeVar, final
+from typing import Annotated, Any, TypeAlias, final
 
 from noisymean.cli import options, values
-from noisymean.cli.complaints import Missing, option, refused
+from noisymean.cli.complaints import Missing, option
 from noisymean.cli.mechanism import mechanism_of
 from noisymean.errors import InvalidInput
 from noisymean.mechanisms import KINDS, SGM, exact_rate
@@ -24,7 +23,6 @@ from noisymean.targets.registry import NAMES as LIBRARIES
 from noisymean.targets.registry import first_word
 
 _Text: TypeAlias = str | None
-Choice = TypeVar("Choice", bound=Enum)
 
 
 @final
@@ -77,8 +75,8 @@ class Typed(options.Group):
         from noisymean.targets.opacus_releases.setup import Mode, Reduction
 
         return {
-            "mode": _choice("mode", self.mode, Mode),
-            "reduction": _choice("loss_reduction", self.loss_reduction, Reduction),
+            "mode": values.choice("mode", self.mode, Mode),
+            "reduction": values.choice("loss_reduction", self.loss_reduction, Reduction),
             "poisson": self.poisson,
             "device": self.device,
         }
@@ -89,17 +87,11 @@ _NUMBERS = (*_SIZES, "max_grad_norm", "steps")
 _RUN = (*_NUMBERS, "gradients")
 
 
-def _choice(name: str, text: str, allowed: type[Choice]) -> Choice:
-    if text not in {one.value for one in allowed}:
-        raise refused(name, text)
-    return allowed(text)
-
-
 def _synthetic(text: str, typed: Typed, seed: int) -> Target:
     typed.only("a synthetic target", "mechanism", *_RUN)
     typed.need("mechanism", "noise_multiplier", "dataset_size", "dimension")
     mechanism = mechanism_of(name=typed.mechanism, **{name: getattr(typed, name) for name in _SIZES})
-    kind = _choice("gradients", typed.gradients or Gradients.RANDOM.value, Gradients)
+    kind = values.choice("gradients", typed.gradients or Gradients.RANDOM.value, Gradients)
     rest = {name: value for name, value in typed.settings().items() if name in ("max_grad_norm", "steps")}
     return entry.target_of(mechanism, gradients=kind, gradient_seed=seed, **rest)
 
@@ -115,7 +107,7 @@ def _opacus(text: str, typed: Typed, seed: int) -> Target:
     return entry.target_of(
         text,
         **typed.settings(),
-        gradients=_choice("structure", typed.gradients or "zero", Structure),
+        gradients=values.choice("structure", typed.gradients or "zero", Structure),
         **typed.engine(),
     )
 
@@ -132,7 +124,9 @@ def _method(text: str, typed: Typed, seed: int) -> Target:
     if name == "dpsur":
         if release:
             raise InvalidInput("target", text, "dpsur without a release", "its step is its own, not that of Opacus")
-        return dpsur_method(images, denominator=_choice("denominator", typed.denominator, Denominator), **settings)
+        return dpsur_method(
+            images, denominator=values.choice("denominator", typed.denominator, Denominator), **settings
+        )
     return opacus_method(name, images, release=release or None, **typed.engine(), **settings)
 
 
@@ -151,7 +145,7 @@ def _in_file(text: str, typed: Typed, seed: int) -> Target:
         text,
         **typed.settings(),
         mechanism=typed.mechanism,
-        gradients=_choice("gradients", typed.gradients or Gradients.RANDOM.value, Gradients),
+        gradients=values.choice("gradients", typed.gradients or Gradients.RANDOM.value, Gradients),
         gradient_seed=seed,
     )
 

@@ -6,9 +6,12 @@ import math
 import re
 from collections.abc import Callable
 from decimal import Decimal
-from typing import Any
+from enum import Enum
+from typing import Any, TypeVar
 
 from noisymean.cli.complaints import refused
+
+Choice = TypeVar("Choice", bound=Enum)
 
 # Lengths are bounded so that a hostile number, such as 1e999999999, is refused instead of being written out.
 _WHOLE = re.compile(r"[+-]?[0-9]{1,40}(_[0-9]{1,40}){0,20}", re.ASCII)
@@ -55,6 +58,13 @@ def probabilities(name: str, text: str) -> list[float]:
     if not all(0.0 <= value <= 1.0 for value in values):
         raise refused(name, text)
     return values
+
+
+def choice(name: str, text: str, allowed: type[Choice]) -> Choice:
+    """One of the values of an enumeration."""
+    if text not in {one.value for one in allowed}:
+        raise refused(name, text)
+    return allowed(text)
 
 
 def read(**texts: str | None) -> dict[str, Any]:

@@ -31,7 +31,6 @@ def styled(figure: Figure, *, x: str, y: str) -> Figure:
         "ticks": "outside",
         "tickcolor": colour("line"),
         "tickfont": {"size": 12},
-        "title": {"standoff": 8},
     }
     figure.update_layout(
         template="none",
