@@ -13,7 +13,6 @@ from noisymean.audit import Audit, Dask, Processes, Store, audit, distinguisher
 from noisymean.audit.audit import training_blocks
 from noisymean.audit.distinguishers import NAMES, Distinguisher, NormalityTest
 from noisymean.audit.estimate import check_levels
-from noisymean.audit.runner import Workers
 from noisymean.audit.trials import plan
 from noisymean.cli import gate, options, values
 from noisymean.cli.complaints import Missing, refused
@@ -73,7 +72,8 @@ def command(
     if resume and store is None:
         raise Missing("store", "--resume goes on from it")
     kept = None if store is None else Store.at(Path(store))
-    workers = _workers(jobs, dask)
+    processes = Processes(values.whole("jobs", jobs))
+    workers = processes if dask is None else Dask(dask, processes.count)
 
     def built(number: int) -> tuple[Target, Distinguisher]:
         what = target_of(target, typed, number)
@@ -134,11 +134,6 @@ def _print(result: Audit, *, gdp: bool) -> None:
     out.print(table_of(result.lines(), numbers_from=1, gap_after=1))
     for sentence in result.sentences(parametric=gdp):
         say(out, sentence)
-
-
-def _workers(jobs: str, dask: str | None) -> Workers:
-    count = values.whole("jobs", jobs)
-    return Processes(count) if dask is None else Dask(dask, Processes(count).count)
 
 
 def _distinguisher(name: str | None, test: str | None, target: Target) -> Distinguisher:

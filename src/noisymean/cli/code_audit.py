@@ -84,14 +84,12 @@ def command(
         emit_json({"package": OPACUS, "releases": [record(one) for one in results], "version": __version__})
     else:
         _print(results)
-    gated.check(
-        [
-            gate.of_kind(f"opacus=={one.version}, {option}", one.kind(option))
-            for one in results
-            # as it is used by default; what could not be run is not judged
-            for option in (MEAN, *((NO_POISSON,) if NO_POISSON in one.findings else ()))
-        ]
-    )
+    judged = []
+    for one in results:
+        # as it is used by default; what could not be run is not judged
+        used = (MEAN, NO_POISSON) if NO_POISSON in one.findings else (MEAN,)
+        judged += [gate.of_kind(f"opacus=={one.version}, {option}", one.kind(option)) for option in used]
+    gated.check(judged)
 
 
 def _print(results: list[Audited]) -> None:
@@ -156,17 +154,10 @@ def _read(package: str, as_json: bool) -> gate.Judgement:
     verdict, kind = read_verdict(source), read_mechanism(source)
     judged = gate.of_source(package, verdict)
     if as_json:
-        emit_json(
-            {
-                "package": package,
-                "verdict": verdict.value,
-                "mechanism": kind.value,
-                **to_json(source),
-                "poisson": poisson_words(source),
-                "poisson_read": to_json(source)["poisson"],
-                "version": __version__,
-            }
-        )
+        concluded = {"package": package, "verdict": verdict.value, "mechanism": kind.value}
+        plain = to_json(source)
+        poisson = {"poisson": poisson_words(source), "poisson_read": plain["poisson"]}
+        emit_json({**concluded, **plain, **poisson, "version": __version__})
         return judged
     out = console()
     files = "1 file" if source.files == 1 else f"{source.files:,} files"

@@ -14,7 +14,6 @@ from noisymean.cli import options, values
 from noisymean.cli.output import console, emit_json, note, plot_file, say, write_plot
 from noisymean.curves import COLUMNS, Curves
 from noisymean.errors import InvalidInput
-from noisymean.mechanisms import Mechanism
 from noisymean.report import plots
 
 _POINTS = 201
@@ -43,7 +42,12 @@ def command(
     """
     target = None if plot is None else plot_file("plot", plot)
     mechanism = described.build()
-    curves = _computed(mechanism, alpha, points)
+    if alpha is not None and points is not None:
+        raise InvalidInput("points", points, "left out when --alpha is given", "give one of the two")
+    if alpha is not None:
+        curves = compute(mechanism, values.probabilities("alpha", alpha))
+    else:
+        curves = compute(mechanism, points=_POINTS if points is None else values.whole("points", points))
     if target is not None:
         write_plot("plot", plots.curve_figure(compute(mechanism, plots.ALPHA)), target)
         note(f"plot written to {target}")
@@ -51,14 +55,6 @@ def command(
         emit_json({**curves.to_dict(), "version": __version__})
     else:
         _print(curves, every_row=alpha is not None)
-
-
-def _computed(mechanism: Mechanism, alpha: str | None, points: str | None) -> Curves:
-    if alpha is None:
-        return compute(mechanism, points=_POINTS if points is None else values.whole("points", points))
-    if points is not None:
-        raise InvalidInput("points", points, "left out when --alpha is given", "give one of the two")
-    return compute(mechanism, values.probabilities("alpha", alpha))
 
 
 def _print(curves: Curves, *, every_row: bool) -> None:

@@ -84,19 +84,15 @@ def command(
     rows = []
     for number, (title, mechanism) in enumerate(SETTINGS, start=1):
         start = perf_counter()
-        rows.append(_measured(title, mechanism))
+        curves, at = curve(mechanism, plots.ALPHA), curve(mechanism, [ALPHA])
+        false_negative = {name: float(_beta(at, name)[0]) for name in _NAMES}
+        rows.append(Row(title, curves, false_negative, {name: _advantage(curves, name) for name in _NAMES}))
         note(f"[{number}/{len(SETTINGS)}] {mechanism.name.upper()}, {title}: {perf_counter() - start:.1f} s")
     write_plot("out", plots.comparison_figure([(f"{row.name}, {row.title}", row.curves) for row in rows]), target)
     if json:
         emit_json({"rows": [row.record() for row in rows], "figure": str(target), "version": __version__})
     else:
         _print(rows, target)
-
-
-def _measured(title: str, mechanism: Mechanism) -> Row:
-    curves, at = curve(mechanism, plots.ALPHA), curve(mechanism, [ALPHA])
-    false_negative = {name: float(_beta(at, name)[0]) for name in _NAMES}
-    return Row(title, curves, false_negative, {name: _advantage(curves, name) for name in _NAMES})
 
 
 def _beta(curves: Curves, name: str) -> NDArray[np.float64]:

@@ -81,9 +81,8 @@ def command(
     runs = [run_of(described, asked)] if typed else []
     made: list[Section] = []
     judged: list[gate.Judgement] = []
-    with bar(
-        "computing the runs", _PARTS * (len(runs) + sum(isinstance(one, AccountRecord) for one in records))
-    ) as tell:
+    computed = len(runs) + sum(isinstance(one, AccountRecord) for one in records)
+    with bar("computing the runs", _PARTS * computed) as tell:
         for one in runs:
             run = _run(one, tell)
             made.append(sections.account_section(run, "run"))
@@ -97,9 +96,8 @@ def command(
     write_page("out", target, sections.report(made, title=text_of(title), command=line))
     if json:
         listed = [{"kind": one.kind, "title": one.title, "verdict": one.banner.word} for one in made]
-        emit_json(
-            {"page": str(target), "verdict": banners.worst([one.banner.word for one in made]), "sections": listed}
-        )
+        verdict = banners.worst([one.banner.word for one in made])
+        emit_json({"page": str(target), "verdict": verdict, "sections": listed})
     else:
         for part in made:
             say(console(), f"{part.title}: {part.banner.headline}")
@@ -134,7 +132,12 @@ def _content(name: str) -> bytes:
 def _section(found: Record, name: str, tell: Callable[..., None]) -> tuple[Section, list[gate.Judgement]]:
     """What is shown of a file, and what it says to a script."""
     if isinstance(found, AccountRecord):
-        run = _checked(found, tell)
+        try:
+            run = _run(found.asked, tell, stated=found)
+        except BadRecord:
+            raise
+        except NoisymeanError as fault:
+            raise BadRecord(f"{found.file}: {fault}") from None
         return sections.account_section(run, name), [gate.of_account(run.answer)]
     if isinstance(found, AuditRecord):
         return sections.audit_section(found, name), [gate.of_audit_record(found)]
@@ -142,16 +145,6 @@ def _section(found: Record, name: str, tell: Callable[..., None]) -> tuple[Secti
 
 
 # --- runs --------------------------------------------------------------------------------------------------------------
-
-
-def _checked(found: AccountRecord, tell: Callable[..., None]) -> Run:
-    """The run of a file, computed again; refused where the file says something else."""
-    try:
-        return _run(found.asked, tell, stated=found)
-    except BadRecord:
-        raise
-    except NoisymeanError as fault:
-        raise BadRecord(f"{found.file}: {fault}") from None
 
 
 def _compare(found: AccountRecord, answer: Account) -> None:

@@ -70,10 +70,8 @@ class Watch:
                 size = len(norms)
             self._norms = norms
         faults.append(self._used_noise(optimizer))
-        fault = next(filter(None, faults), "")
-        return replace(
-            seen, drawn=self._drawn_by(optimizer, size), fault=fault, noise_from_records=self._noise_from_records
-        ), size
+        drawn, fault = self._drawn_by(optimizer, size), next(filter(None, faults), "")
+        return replace(seen, drawn=drawn, fault=fault, noise_from_records=self._noise_from_records), size
 
     def _drawn_by(self, optimizer: Any, size: int | None) -> Drawn:
         """As make_private's loader draws, if it still does, and if this batch came from it."""

@@ -119,7 +119,9 @@ def account_banner(answer: Account) -> Banner:
         case "holds":
             headline = f"{capital(this_run)} kept, {answer.condition}: {sound} is proved{fixed}."
             proof = f"The proof covers every dataset of this size, and any record of it that is {answer.change}."
-            if not _promises_little(answer):
+            # a kept promise is good news only where something was promised
+            epsilon, delta = _lost(answer.claimed.epsilon, answer.claimed.delta)
+            if epsilon <= _WEAK_EPSILON and delta <= _WEAK_DELTA:
                 return Banner.of("holds", headline, proof)
             little = "But a value this large promises little: an attacker may learn almost everything."
             return Banner("holds", "unknown", "promise kept, but a weak one", headline, f"{proof} {little}")
@@ -136,12 +138,6 @@ def account_banner(answer: Account) -> Banner:
 def _lost(epsilon: float | None, delta: float | None) -> tuple[float, float]:
     """None is more than a double holds."""
     return math.inf if epsilon is None else epsilon, math.inf if delta is None else delta
-
-
-def _promises_little(answer: Account) -> bool:
-    """A kept promise is good news only where something was promised."""
-    epsilon, delta = answer.claimed.epsilon, answer.claimed.delta
-    return epsilon is None or delta is None or epsilon > _WEAK_EPSILON or delta > _WEAK_DELTA
 
 
 def guesses(curves: RunCurves) -> str:
