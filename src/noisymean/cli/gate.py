@@ -258,7 +258,5 @@ def of_source(what: str, verdict: Denominator, by: str = "") -> Judgement:
             standing, why = Standing.VIOLATED, f"what it divides by depends on the data{by}"
         case Denominator.UNKNOWN:
             standing, why = Standing.UNJUDGED, "what it divides by was not found; try 'noisymean probe'"
-    return Judgement(what, standing, why, _NO_RUN)
-
-
-_NO_RUN = NoEpsilon("which denominator it is says nothing about epsilon; 'noisymean account' does, for a run")
+    no_run = "which denominator it is says nothing about epsilon; 'noisymean account' does, for a run"
+    return Judgement(what, standing, why, NoEpsilon(no_run))

@@ -37,12 +37,8 @@ def progress(trials: int) -> Iterator[Callable[[int], None]]:
     if not console.is_terminal:
         yield _Lines(trials)
         return
-    columns = (
-        said_beside_a_bar("{task.completed:,.0f} of {task.total:,.0f} trials"),
-        BarColumn(),
-        _Speed(),
-        TimeRemainingColumn(),
-    )
+    words = said_beside_a_bar("{task.completed:,.0f} of {task.total:,.0f} trials")
+    columns = (words, BarColumn(), _Speed(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True) as shown:
         task = shown.add_task("", total=trials)
         yield lambda finished: shown.update(task, completed=finished)

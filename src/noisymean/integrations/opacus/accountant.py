@@ -282,9 +282,7 @@ class Accountant(IAccountant):  # type: ignore[misc]
                 f"of the accountant {NAME}",
                 "Opacus' own count steps and noise only: what those steps were divided by is not in it",
             )
-        wanted = set(Accountant().state_dict())
-        if not wanted <= set(state_dict or ()):
-            missing = ", ".join(sorted(wanted - set(state_dict or ())))
+        if missing := ", ".join(sorted(set(Accountant().state_dict()) - set(state_dict or ()))):
             raise InvalidInput("state_dict", f"without {missing}", "one that this accountant's state_dict() wrote")
         if len(self):
             raise InvalidInput(

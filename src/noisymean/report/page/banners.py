@@ -261,10 +261,7 @@ def _read_banner(found: CodeRecord) -> Banner:
             )
         case Denominator.UNKNOWN:
             unclear = sum(not set(one.origins) <= CONSTANTS for one in found.statements)
-            seen = (
-                f"{unclear:,} of {len(found.statements):,} divisions were not understood"
-                if unclear
-                else "none was found"
-            )
-            seen = "not all of it could be read" if found.unreadable else seen
+            seen = f"{unclear:,} of {len(found.statements):,} divisions were not understood"
+            if found.unreadable or not unclear:
+                seen = "not all of it could be read" if found.unreadable else "none was found"
             return Banner.of("unknown", f"What {found.package} divides by is not known: {seen} ({by}).", run_it)

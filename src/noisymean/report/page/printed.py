@@ -148,9 +148,8 @@ def _audited(answer: Account, witness: Witness, structure: Structure) -> Printed
 
 
 def _audit_shows(answer: Account, steps: int, lost: float, claim: float) -> str:
-    if steps == answer.steps:
-        after = "" if steps == 1 else f" after {steps:,} steps"
-    else:
+    after = "" if steps == 1 else f" after {steps:,} steps"
+    if steps != answer.steps:
         after = " after one step, which is enough to see it"
     return (
         f"It finds the claim violated: δ at ε = 0 is {at_least(lost, '.3f')} or more on this pair{after}, and"

@@ -79,13 +79,8 @@ def environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    made.globals.update(
-        light=variables(dark=False),
-        dark=variables(dark=True),
-        has_plots=lambda body: _FIGURE in body,
-        scripts=_scripts,
-        policy=_policy,
-    )
+    made.globals.update(light=variables(dark=False), dark=variables(dark=True))
+    made.globals.update(has_plots=lambda body: _FIGURE in body, scripts=_scripts, policy=_policy)
     return made
 
 

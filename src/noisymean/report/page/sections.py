@@ -71,6 +71,7 @@ def account_section(run: Run, name: str) -> Section:
     answer, symbol = run.answer, banners.symbol(run.answer)
     numbers, meanings = banners.three(answer), account_words.meanings(answer)
     values = {which: answer.value(getattr(answer, which)) for which in numbers}
+    rests_on = account_words.grounds(answer, run.file)
     return Section(
         kind="account",
         name=name,
@@ -96,10 +97,7 @@ def account_section(run: Run, name: str) -> Section:
             "pair_audit": printed.pair_audit(answer),
             "remedy": banners.remedy(answer),
             "remedy_code": printed.remedy_code(answer),
-            "grounds": [
-                (one.about.value, one.value, f"{one.known}: {one.how}")
-                for one in account_words.grounds(answer, run.file)
-            ],
+            "grounds": [(one.about.value, one.value, f"{one.known}: {one.how}") for one in rests_on],
             "notes": list(run.remarks),
             "elsewhere": None if run.elsewhere is None else _elsewhere(*run.elsewhere),
             "settings": _settings(run),
@@ -260,13 +258,10 @@ def audit_section(found: AuditRecord, name: str) -> Section:
 
 def _audit_grounds(found: AuditRecord) -> list[tuple[str, str, str]]:
     """An audit looks at what comes out, and takes from others which datasets, which claim, and that it was run."""
-    claim = "none" if found.claimed is None else "what accountants of the noisy sum report"
-    by = "told: the target's own"
+    claim, by = "none" if found.claimed is None else "what accountants of the noisy sum report", "the target's own"
     if found.claim_options is not None:
-        claim, by = (
-            f"ε = {found.claim_options[0]:g}, δ = {found.claim_options[1]:g}",
-            "told: --claim-epsilon, --claim-delta",
-        )
+        epsilon, delta = found.claim_options
+        claim, by = f"ε = {epsilon:g}, δ = {delta:g}", "--claim-epsilon, --claim-delta"
     return [
         (
             "sampler, rate, denominator, noise",
@@ -274,7 +269,7 @@ def _audit_grounds(found: AuditRecord) -> list[tuple[str, str, str]]:
             f"seen: it was run {found.trials:,} times; nothing about its code is assumed",
         ),
         ("adjacency, records, steps", "the two datasets and the steps that were run", "told: the target holds them"),
-        ("claim", claim, by),
+        ("claim", claim, f"told: {by}"),
         ("that it was run", f"{found.trials:,} times, seed {found.seed}", f"told: {text_of(found.file)}"),
     ]
 
