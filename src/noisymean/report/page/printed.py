@@ -49,12 +49,11 @@ class Printed:
 def account_command(answer: Account, asked_pair: Pair | None = None) -> str:
     """The command line that gives these numbers again."""
     asked = {"delta": answer.claimed.delta} if answer.asked_delta else {"epsilon": answer.claimed.epsilon}
-    moved = answer.adjacency is not Adjacency.ADD_REMOVE
     options = {
         **_described(answer.mechanism),
         "steps": answer.steps,
         **asked,
-        "adjacency": answer.adjacency.value if moved else None,
+        "adjacency": None if answer.adjacency is Adjacency.ADD_REMOVE else answer.adjacency.value,
         "pair": None if asked_pair is None else asked_pair.value,
     }
     return _command("account", **options)
