@@ -56,10 +56,9 @@ def mechanism_of(
     if name not in KINDS:
         raise refused("mechanism", name)
     kind = KINDS[name]
-    if None not in (sizes["sample_rate"], sizes["batch_size"]) and not kind.takes("batch_size"):
-        raise InvalidInput(
-            "batch_size", sizes["batch_size"], "left out when --sample-rate is given", "give one of the two"
-        )
+    batch = sizes["batch_size"]
+    if None not in (sizes["sample_rate"], batch) and not kind.takes("batch_size"):
+        raise InvalidInput("batch_size", batch, "left out when --sample-rate is given", "give one of the two")
     _check_unused(kind, drop_last, calibrated)
     if (noise_multiplier is None) == (calibrated is None):
         if noise_multiplier is None:

@@ -74,11 +74,11 @@ def command(
     loud = isinstance(subject, FunctionOfGradients) and subject.is_loud
     asked = delta is not None or limits.max_epsilon is not None or (noise_multiplier is not None and not loud)
     if asked:
-        asked_of = {"dimension": dimension, "delta": delta}
-        for name, value in {"dataset_size": dataset_size, "noise_multiplier": noise_multiplier, **asked_of}.items():
+        sized = {"dataset_size": dataset_size, "dimension": dimension}
+        for name, value in {**sized, "noise_multiplier": noise_multiplier, "delta": delta}.items():
             if value is None:
                 raise Missing(name, "to account for a run")
-        sizes |= values.read(**asked_of)
+        sizes |= values.read(dimension=dimension, delta=delta)
     with bar(f"probing {subject.name}", 1) as tell:
         found = probe(
             subject,
