@@ -25,29 +25,28 @@ from noisymean.verdict import Claim, check_order, decide
 from noisymean.words import BeyondDoubles, Note, OnlyAdded, Reason, ReplacedIsBoth, Said, SizeIsPublic
 
 SMALLEST_DELTA = 1e-200
-LARGEST_EPSILON = 1e6
 
 
 @final
 @dataclass(frozen=True)
 class Question:
-    """Epsilon at a delta, or delta at an epsilon: exactly one of the two is given."""
+    """Epsilon at a delta above 0, or delta at an epsilon: exactly one of the two is given."""
 
     delta: float | None = None
     epsilon: float | None = None
 
-    def __post_init__(self) -> None:
-        if self.delta is None and self.epsilon is None:
+    @classmethod
+    def of(cls, delta: float | None, epsilon: float | None) -> Question:
+        """What a user asks, or a complaint."""
+        if delta is None and epsilon is None:
             raise InvalidInput("delta", None, "given, or epsilon in its place", "e.g. delta=1e-5")
-        if self.delta is not None and self.epsilon is not None:
-            raise InvalidInput("epsilon", self.epsilon, "left out where delta is given", "give one of the two")
-        if self.delta is not None:
-            remedy = "delta = 0 has no finite epsilon"
-            check_number("delta", self.delta, least=SMALLEST_DELTA, most=1.0, remedy=remedy)
-            object.__setattr__(self, "delta", float(self.delta))
-        if self.epsilon is not None:
-            check_number("epsilon", self.epsilon, least=0.0, most=LARGEST_EPSILON)
-            object.__setattr__(self, "epsilon", float(self.epsilon))
+        if delta is not None and epsilon is not None:
+            raise InvalidInput("epsilon", epsilon, "left out where delta is given", "give one of the two")
+        if delta is not None:
+            check_number("delta", delta, least=SMALLEST_DELTA, most=1.0, remedy="delta = 0 has no finite epsilon")
+            return cls(delta=float(delta))
+        check_number("epsilon", epsilon or 0.0, least=0.0, most=1e6)
+        return cls(epsilon=float(epsilon or 0.0))
 
     def ask(self, curve: DeltaCurve, side: Side) -> float:
         """The answer for one direction."""
@@ -145,7 +144,7 @@ def account(
     >>> nm.account([(quiet, 500), (loud, 500)], delta=1e-5).verdict
     'holds'
     """
-    question = Question(delta, epsilon)
+    question = Question.of(delta, epsilon)
     asked = Run.of(run, steps)
     # the claim is made on the user's dataset at the rate that the accountant is told, whatever is compared with it
     claimed = claimed_interval(asked, question)
@@ -203,7 +202,7 @@ def _pairs(run: Run, adjacency: Adjacency, asked: Pair | str | None) -> tuple[di
     if Pair.SMALLER not in both:
         if wanted is Pair.SMALLER:
             raise Undefined("pair", "smaller", f"larger at dataset_size={size}", "no record can be taken away")
-        return both, (OnlyAdded(size),) if wanted is None and size == 1 else ()
+        return both, (OnlyAdded(size),) if wanted is None and size else ()
     return (both if wanted is None else {wanted: both[wanted]}), ()
 
 

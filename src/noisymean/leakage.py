@@ -14,6 +14,7 @@ from typing import final
 import numpy as np
 from numpy.typing import ArrayLike
 
+from noisymean.errors import Undefined
 from noisymean.laws.on_a_line import REACH, ExplicitPair, LineMixture
 from noisymean.mechanisms import BatchDenominator, DatasetDenominator, Mechanism, Neighbours
 from noisymean.noisy_sum import noisy_sum
@@ -27,6 +28,8 @@ from noisymean.tradeoff import TradeOff
 _MOST_SIZES, _MOST_SIZES_COMPOSED = 4096, 64
 # Mass of batch sizes that one round of that many leaves out.
 _MISSED = 1e-40
+# Sizes of a batch that are looked at one by one where the denominator may be any function of them.
+_MOST_ENUMERATED = 20_000
 # With more distinct scales than this the attacker on ASGM looks at x1 only: rho says little about one record in so many.
 _MOST_SCALES = 64
 # How many values of alpha are looked at to see which pairs matter.
@@ -95,17 +98,23 @@ def _on_sizes(
 
 def _by_batch(mechanism: BatchDenominator) -> Iterator[ExplicitPair]:
     """A scale for each size of the batch."""
-    q, sigma, count = mechanism.q, mechanism.noise_multiplier, mechanism.dataset_size or 0
+    q, sigma, count = mechanism.q, mechanism.one_noise(), mechanism.dataset_size or 0
     first, last = binomial.effective_range(count, q)
     if mechanism.divides_by_size:
         # a threshold lies within REACH + 2/sigma deviations of a mean, all of them proportional to 1/size
         nodes = binomial.lattice(count, q, steepness=(REACH + 2.0 / sigma) / max(count * q, 1.0))
+    elif last - first > _MOST_ENUMERATED:
+        raise Undefined(
+            "dataset_size", count, f"small enough for at most {_MOST_ENUMERATED} sizes of a batch",
+            f"a denominator {mechanism.denominator} is looked at size by size",
+        )  # fmt: skip
     else:
-        nodes = binomial.enumerated(count, q, binomial.NEVER_MISSED)
+        nodes = binomial.enumerated(count, q, binomial.NEVER_MISSED if last - first < _MOST_SIZES else _MISSED)
     sizes, weights = nodes.sizes, nodes.weights
     divisor, divisor_with = mechanism.divisor(sizes), mechanism.divisor(sizes + 1.0)
     # every batch is the whole dataset: one scale on each side, and their ratio must not be rounded to an ulp of 1
-    log_scale = float(-np.log1p((divisor_with - divisor) / divisor)[0]) if sizes.size == 1 else None
+    log_scales = -np.log1p((divisor_with - divisor) / divisor)
+    log_scale = float(log_scales[weights > 0.0][0]) if q == 1.0 else None
     for shared, new in _OF_A_BATCH:
         # the origin is the mean of a batch that is divided by its size, so that nothing cancels where all are
         means = shared * (sizes - divisor) / (divisor * sigma)
@@ -124,7 +133,7 @@ def _by_batch(mechanism: BatchDenominator) -> Iterator[ExplicitPair]:
             log_scale=log_scale,
             line_only=last - first >= _MOST_SCALES,
             left_out=nodes.slack,
-            moved=abs(new - shared) / sigma,
+            moved=float(np.max(np.abs(means_with - means) * divisor_with, where=weights > _MISSED, initial=0.0)),
         )
 
 

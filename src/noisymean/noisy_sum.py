@@ -15,5 +15,5 @@ def claimed(mechanism: Mechanism) -> Subsampled:
 
 
 def noisy_sum(mechanism: Mechanism) -> Subsampled:
-    """The SGM curve at the rate at which the new record is really sampled: the truth where the denominator stays."""
-    return Subsampled(Gaussian(1.0 / mechanism.noise_multiplier), mechanism.rate_with)
+    """The SGM curve at the rate and noise of D', which are real: the truth where the denominator stays."""
+    return Subsampled(Gaussian(1.0 / mechanism.noises[1]), mechanism.rate_with)

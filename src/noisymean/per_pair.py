@@ -46,7 +46,7 @@ def per_pair(
         )
     sizes, sum_square, with_new = _subset_sums(inner)
     new_square = inner[-1, -1]
-    q, sigma, dimension = mechanism.q, mechanism.noise_multiplier, needed_dimension(mechanism)
+    q, sigma, dimension = mechanism.q, mechanism.noises[0], needed_dimension(mechanism)
     with np.errstate(divide="ignore", invalid="ignore"):
         weights = np.exp(sizes * np.log(q) + np.where(sizes < count, (count - sizes) * np.log1p(-q), 0.0))
 
@@ -56,6 +56,7 @@ def per_pair(
         return np.asarray(np.sqrt(np.maximum(square, 0.0))) / sigma
 
     if isinstance(mechanism, BatchDenominator):
+        mechanism.one_noise()
         divisor, divisor_with = mechanism.divisor(sizes), mechanism.divisor(sizes + 1.0)
         growth = (divisor_with - divisor) / divisor
         shifts = shift(1.0 / (1.0 + growth), growth / (1.0 + growth))

@@ -233,7 +233,7 @@ def batch_shift(
     by its largest shift, which is sound under any tilt, as sums over many rounds need it.
     """
     count, q = (mechanism.dataset_size or 0) + extra, mechanism.q
-    unit = 1.0 / ((big_k + 1.0) * mechanism.noise_multiplier)
+    unit = 1.0 / ((big_k + 1.0) * mechanism.noises[0])
     log_scale = log_ratio(big_k)
     dimension = needed_dimension(mechanism)
     scale_spread = np.expm1(-2.0 * log_scale) * np.sqrt(0.5 * dimension)
@@ -269,6 +269,7 @@ def log_ratio(big_k: float) -> float:
 
 
 def _of_batch(mechanism: BatchDenominator, steps: int) -> tuple[Proof, ...]:
+    mechanism.one_noise()
     if mechanism.q == 1.0:
         given = given_batch(mechanism)
         assert given is not None, "there is one batch size only"
@@ -316,7 +317,7 @@ class SizeTold(Law):
 
     def _on_nodes(self, *, fine: bool) -> SizeRevealed:
         one = self.mechanism
-        return size_revealed(one.dataset_size or 0, one.q, one.noise_multiplier, fine=fine)
+        return size_revealed(one.dataset_size or 0, one.q, one.one_noise(), fine=fine)
 
     @cached_property
     def _coarse(self) -> SizeRevealed:
@@ -353,7 +354,7 @@ def given_batch(mechanism: BatchDenominator, *, groups: int = 0) -> GaussianPair
     and the new record joins it. |B| gives Theorem ASGM_HIGH, 2k/((k+1) sigma) and k/(k+1), k = 0 G_{1/sigma}. None where the
     sizes are too many to enumerate and nothing says how to group them.
     """
-    count, q, sigma = mechanism.dataset_size or 0, mechanism.q, mechanism.noise_multiplier
+    count, q, sigma = mechanism.dataset_size or 0, mechanism.q, mechanism.one_noise()
     dimension = needed_dimension(mechanism)
     if mechanism.divides_by_size:
         smallest, largest, mass, left_out = _size_groups(count, q, sigma, dimension, groups)

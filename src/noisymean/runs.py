@@ -110,7 +110,7 @@ class Run:
 
     def sums(self) -> Counter[tuple[float, float]]:
         """Rounds at each (rate of the new record, noise): what a noisy sum is made of."""
-        return _counted((one.rate_with, one.noise_multiplier, steps) for one, steps in self.segments)
+        return _counted((one.rate_with, one.noises[1], steps) for one, steps in self.segments)
 
     def told_sums(self) -> Counter[tuple[float, float]]:
         """The same at the rates that the accountant is told."""

@@ -324,3 +324,21 @@ def test_all_of_both_laws_is_seen(size: int, batch_size: int, sigma: float) -> N
     ((_, loss),) = pair_rounds(explicit_pairs(mechanism)[0], 3).parts
     assert loss.cumulants is not None
     np.testing.assert_allclose(loss.cumulants.moments(np.array([0.0, 1.0])).value, 0.0, atol=1e-12)
+
+
+@pytest.mark.parametrize("steps", [1, 10])
+def test_a_batch_that_is_always_everything_keeps_the_digits_of_its_scale(steps: int) -> None:
+    """ASGM at q = 1: s = N/(N+1) is an ulp from 1. One Gaussian pair, so leakage and guarantee are one number."""
+    mechanism = nm.ASGM(dataset_size=10**9, dimension=10**15, sample_rate=1, noise_multiplier=10.0)
+    answer = nm.account(mechanism, steps=steps, delta=1e-5, pair="larger")
+    assert answer.leakage.epsilon == pytest.approx(answer.guarantee.epsilon, rel=1e-9)
+
+
+@pytest.mark.parametrize("delta", [1e-11, 1e-13, 1e-17])
+def test_one_round_has_a_guarantee_at_every_delta(delta: float) -> None:
+    """What a Gauss rule over batch sizes is charged with, 1e-12, is no longer in the way."""
+    mechanism = nm.EASGM(dataset_size=60_000, dimension=1_000, sample_rate=0.005, noise_multiplier=10.0)
+    answer = nm.account(mechanism, steps=1, delta=delta)
+    assert answer.guarantee.epsilon is not None
+    assert answer.leakage.epsilon is not None
+    assert answer.leakage.epsilon <= answer.guarantee.epsilon < 0.02

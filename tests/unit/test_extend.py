@@ -13,7 +13,12 @@ import pytest
 
 import noisymean as nm
 import oracles
+from noisymean.compose.engine import Rounds
+from noisymean.laws.gaussian import GaussianPairs
+from noisymean.leakage import explicit_pairs
 from noisymean.mechanisms import KINDS
+from noisymean.numerics import binomial
+from noisymean.tradeoff import Side
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,3 +160,126 @@ def test_a_name_has_one_owner() -> None:
 
     with pytest.raises(nm.InvalidInput, match="name='easgm'"):
         nm.register(Other)
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuieterLater(nm.PublicRate, nm.DatasetDenominator):
+    """A constant denominator, and half of the noise from 1,000 records on."""
+
+    name = "quieter-later"
+    denominator = "a constant"
+
+    def denominator_at(self, size: int) -> Fraction:
+        return Fraction(7)
+
+    def noise_at(self, size: int) -> float:
+        return self.noise_multiplier if size < 1_000 else 0.5 * self.noise_multiplier
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoadedBatches(nm.BatchDenominator):
+    """Divides by the batch, and samples at a rate that follows N."""
+
+    dataset_size: int
+    dimension: int
+    noise_multiplier: float
+    name = "loaded-batches"
+    denominator = "|B|"
+
+    def rate_at(self, size: int) -> Fraction:
+        return Fraction(1, -(-size // 10))
+
+    def divisor(self, batches: np.ndarray) -> np.ndarray:
+        return np.maximum(batches, 1.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MoreThanTheBatch(nm.PublicRate, nm.BatchDenominator):
+    name = "more-than-the-batch"
+    denominator = "|B| + 3"
+
+    def divisor(self, batches: np.ndarray) -> np.ndarray:
+        return batches + 3.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Falling(nm.PublicRate, nm.DatasetDenominator):
+    name = "falling"
+    denominator = "1/(N + 1)"
+
+    def denominator_at(self, size: int) -> Fraction:
+        return Fraction(1, size + 1)
+
+
+class TestWhatFollowsN:
+    def test_the_noise_that_is_used_counts_and_not_the_one_that_is_told(self) -> None:
+        """Where it no longer moves, the run is the noisy sum at half of the noise: its own closed claim is the truth."""
+        own = nm.account(
+            QuieterLater(dataset_size=5_000, dimension=10, sample_rate=0.01, noise_multiplier=1.0),
+            steps=100,
+            delta=1e-5,
+        )
+        truth = nm.account(nm.SGM(sample_rate=0.01, noise_multiplier=0.5), steps=100, delta=1e-5)
+        assert own.verdict == "violated"
+        assert own.guarantee.epsilon == pytest.approx(truth.guarantee.epsilon, rel=1e-9)
+        zeroed = nm.account(own.mechanism, steps=100, delta=1e-5, adjacency=nm.Adjacency.ZERO_OUT)
+        assert zeroed.guarantee.epsilon == pytest.approx(truth.guarantee.epsilon, rel=1e-9)
+        assert zeroed.verdict == "violated"
+
+    def test_where_the_noise_moves_nothing_is_promised(self) -> None:
+        moving = QuieterLater(dataset_size=999, dimension=10, sample_rate=0.01, noise_multiplier=1.0)
+        answer = nm.account(moving, steps=10, delta=1e-5, pair="larger")
+        assert answer.guarantee.epsilon is None
+        assert "noise multiplier changes" in str(answer.unproved[0])
+
+    def test_a_batch_whose_rate_moves_is_refused(self) -> None:
+        """From a rate of 1 to 1/2: batches of ten, and once in 200 times a batch of one at ten times the noise."""
+        moving = LoadedBatches(dataset_size=10, dimension=3, noise_multiplier=1.0)
+        with pytest.raises(nm.Undefined, match="sampling rate itself changes"):
+            nm.account(moving, steps=1, delta=1e-5, pair="larger")
+        with pytest.raises(nm.Undefined, match="sampling rate itself changes"):
+            nm.guarantee(moving)
+
+
+def test_no_records_and_a_denominator_that_is_not_one() -> None:
+    """D' has two scales, 1/3 and 1/4. delta(3.131) is above 1e-4 and delta(3.137) below, forward; 1.610 and 1.611 backward:
+    five rounds by cells and Fourier transforms (tests/truth.py)."""
+    mechanism = MoreThanTheBatch(dataset_size=0, dimension=5, sample_rate="0.3", noise_multiplier=1.0)
+    pair = next(one for one in explicit_pairs(mechanism) if one.datasets.new == 1.0)  # type: ignore[union-attr]
+    rounds = Rounds(((5, pair),))
+    assert 3.0 < rounds.epsilon(1e-4, Side.BELOW) <= 3.137
+    assert 1.5 < rounds.inverse().epsilon(1e-4, Side.BELOW) <= 1.611
+    answer = nm.account(mechanism.resized(1), steps=5, delta=1e-4)
+    assert answer.leakage.epsilon is not None
+    assert answer.leakage.epsilon <= (answer.guarantee.epsilon or 0.0)
+
+
+@pytest.mark.parametrize("steps", [1, 2])
+def test_a_denominator_that_falls(steps: int) -> None:
+    """No bound covers it, and what leaks is told all the same."""
+    falling = Falling(dataset_size=5, dimension=7, sample_rate="0.3", noise_multiplier=1.0)
+    answer = nm.account(falling, steps=steps, delta=1e-5)
+    assert answer.guarantee.epsilon is None
+    assert answer.leakage.epsilon is not None
+    assert answer.leakage.epsilon > 1.0
+
+
+def test_a_denominator_that_jumps() -> None:
+    """c = 2^N: the shifts of batch sizes are as large as the noise. Every size written out is below its guarantee, rounded down."""
+
+    @dataclass(frozen=True, kw_only=True)
+    class Doubling(nm.PublicRate, nm.DatasetDenominator):
+        name = "doubling"
+        denominator = "2^N"
+
+        def denominator_at(self, size: int) -> Fraction:
+            return Fraction(2**size)
+
+    mechanism = Doubling(dataset_size=1_000, dimension=16, sample_rate="0.2", noise_multiplier=20.0)
+    every = binomial.enumerated(1_000, 0.2)
+    shifts = np.concatenate([(offset + every.sizes) / (2.0 * 20.0) for offset in (0.0, 1.0)])
+    weights = np.concatenate([0.8 * every.weights, 0.2 * every.weights])
+    exact = GaussianPairs(16, weights, shifts, np.full_like(shifts, math.log(0.5)))
+    law = nm.guarantee(mechanism)
+    for epsilon in (5.0, 19.75, 27.75, 60.0):
+        assert float(law.delta(epsilon, Side.ABOVE)) >= float(exact.delta(epsilon, Side.BELOW))

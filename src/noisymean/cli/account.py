@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Annotated
 
 from rich import box
@@ -11,11 +10,10 @@ from rich.table import Table
 from noisymean import __version__
 from noisymean.accounts import Account, Pair, PairBounds
 from noisymean.cli import gate, options, values
-from noisymean.cli.complaints import Missing, refused
+from noisymean.cli.complaints import Missing
 from noisymean.cli.output import console, emit_json, note, plot_file, say, write_plot
 from noisymean.cli.progress import bar
 from noisymean.errors import InvalidInput
-from noisymean.grounds import Ground
 from noisymean.integrations.reported import reported
 from noisymean.mechanisms import Adjacency, Mechanism
 from noisymean.outward import at_least, at_most
@@ -57,13 +55,12 @@ def command(
     peers = reported(run.mechanism, steps=run.steps, delta=run.delta) if others and run.delta is not None else {}
     elsewhere = run.elsewhere()
     if target is not None and run.delta is not None:
-        drawn = answer.drawn
-        with bar("epsilon against steps", min(run_plots.POINTS, run.steps)) as advance:
-            figure = run_plots.account_figure(drawn, run.steps, run.delta, progress=lambda _: advance())
+        with bar("epsilon against steps", min(run_plots.POINTS, run.steps)) as tell:
+            figure = run_plots.account_figure(answer.drawn, run.steps, run.delta, progress=lambda _: tell(advance=1))
         write_plot("plot", figure, target)
         note(f"plot written to {target}")
     if json:
-        emit_json(record(answer, elsewhere, peers, run.pair, account_words.grounds(answer)))
+        emit_json(record(answer, elsewhere, peers, run.pair))
     else:
         _print(answer, elsewhere, peers)
     wanted.check([gate.of_account(answer)])
@@ -73,40 +70,32 @@ def run_of(described: options.Described, asked: options.Asked) -> AskedRun:
     """The run that the text of these options describes."""
     mechanism = described.build()
     steps = steps_of(mechanism, asked.steps, asked.epochs)
-    delta = None if asked.delta is None else values.number("delta", asked.delta)
-    epsilon = None if asked.epsilon is None else values.number("epsilon", asked.epsilon)
-    if delta is None and epsilon is None:
+    wanted = values.read(delta=asked.delta, epsilon=asked.epsilon)
+    if not wanted:
         raise Missing("delta", "or --epsilon")
-    if delta is not None and epsilon is not None:
+    if len(wanted) > 1:
         raise InvalidInput("epsilon", asked.epsilon, "left out when --delta is given", "give one of the two")
-    if asked.adjacency not in {one.value for one in Adjacency}:
-        raise refused("adjacency", asked.adjacency)
-    if asked.pair is not None and asked.pair not in {one.value for one in Pair}:
-        raise refused("pair", asked.pair)
-    pair = None if asked.pair is None else Pair(asked.pair)
-    return AskedRun(mechanism, steps, delta, epsilon, Adjacency(asked.adjacency), pair)
+    adjacency = values.choice("adjacency", asked.adjacency, Adjacency)
+    pair = None if asked.pair is None else values.choice("pair", asked.pair, Pair)
+    return AskedRun(mechanism, steps, adjacency=adjacency, pair=pair, **wanted)
 
 
 def steps_of(mechanism: Mechanism, steps: str | None, epochs: str | None) -> int:
     """T as typed, or what so many epochs take."""
-    if (steps is None) == (epochs is None):
-        if steps is None:
-            raise Missing("steps", "or --epochs")
+    if steps is not None and epochs is not None:
         raise InvalidInput("epochs", epochs, "left out when --steps is given", "give one of the two")
     if steps is not None:
         return values.whole("steps", steps)
-    number = values.number("epochs", str(epochs))
+    if epochs is None:
+        raise Missing("steps", "or --epochs")
+    number = values.number("epochs", epochs)
     if number <= 0.0:
         raise InvalidInput("epochs", epochs, "> 0")
     return mechanism.steps_in(number)
 
 
 def record(
-    answer: Account,
-    elsewhere: tuple[int, Account] | None,
-    peers: dict[str, float],
-    asked_pair: Pair | None = None,
-    rests_on: Sequence[Ground] = (),
+    answer: Account, elsewhere: tuple[int, Account] | None, peers: dict[str, float], asked_pair: Pair | None
 ) -> dict[str, object]:
     """The object of `--json`: the contract's keys, then what the command adds."""
     other = None
@@ -116,7 +105,7 @@ def record(
     return {
         **answer.to_dict(),
         "asked_pair": None if asked_pair is None else asked_pair.value,
-        "grounds": [one.plain() for one in rests_on],
+        "grounds": [one.plain() for one in account_words.grounds(answer)],
         "reported": peers,
         "elsewhere": other,
         "version": __version__,

@@ -13,11 +13,11 @@ from noisymean.audit import Audit, Dask, Processes, Store, audit, distinguisher
 from noisymean.audit.audit import training_blocks
 from noisymean.audit.distinguishers import NAMES, Distinguisher, NormalityTest
 from noisymean.audit.estimate import check_levels
-from noisymean.audit.runner import Workers
 from noisymean.audit.trials import plan
 from noisymean.cli import gate, options, values
 from noisymean.cli.complaints import Missing, refused
 from noisymean.cli.faults import INTERRUPTED
+from noisymean.cli.options import text
 from noisymean.cli.output import console, emit_json, note, plot_file, say, write_plot
 from noisymean.cli.progress import progress
 from noisymean.cli.shown import table_of
@@ -29,60 +29,27 @@ from noisymean.targets.protocol import Target
 _Text: TypeAlias = str | None
 
 
-def _option(name: str, metavar: str, text: str) -> typer.models.OptionInfo:
-    option: typer.models.OptionInfo = typer.Option(name, metavar=metavar, help=text)
-    return option
-
-
 def command(
-    context: typer.Context,
     target: Annotated[str, typer.Argument(metavar="TARGET", help=f"What is audited: {', '.join(NAMES_OF_TARGETS)}.")],
-    mechanism: Annotated[
-        _Text, _option("--mechanism", "NAME", "As in 'noisymean curve'; of FILE.py:NAME, if known.")
-    ] = None,
-    dataset_size: options.DatasetSize = None,
-    dimension: options.Dimension = None,
-    sample_rate: options.SampleRate = None,
-    batch_size: options.BatchSize = None,
-    noise_multiplier: Annotated[_Text, _option("--noise-multiplier", "s", "Noise over the clipping bound.")] = None,
-    max_grad_norm: Annotated[_Text, _option("--max-grad-norm", "C", "Clipping bound [default: 0.1].")] = None,
-    gradients: Annotated[
-        _Text, _option("--gradients", "KIND", "random, zero, aligned or opposed [default: random].")
-    ] = None,
-    steps: options.Steps = None,
-    images: Annotated[_Text, _option("--images", "NAME", "For a method: mnist, fashion-mnist or cifar10.")] = None,
-    data_dir: Annotated[_Text, _option("--data-dir", "DIR", "Images in torchvision's layout.")] = None,
-    loss_reduction: Annotated[str, _option("--loss-reduction", "NAME", "For Opacus: mean or sum.")] = "mean",
-    poisson: Annotated[
-        bool, typer.Option("--poisson/--no-poisson", help="For Opacus 0.14.0 and 0.15.0: their poisson option.")
-    ] = True,
-    mode: Annotated[
-        str, _option("--mode", "NAME", "For Opacus: replay gradients, or compute them in full.")
-    ] = "replay",
-    denominator: Annotated[
-        str, _option("--denominator", "NAME", "For dpsur: paper (the batch) or code (another batch).")
-    ] = "paper",
-    device: Annotated[
-        str, _option("--device", "NAME", "For Opacus: auto (an accelerator if there is one), cpu or cuda.")
-    ] = "auto",
-    trials: Annotated[str, _option("--trials", "COUNT", "Runs in all, half on each dataset.")] = "10000",
-    confidence: Annotated[str, _option("--confidence", "P", "That all printed limits hold together.")] = "0.95",
-    delta: Annotated[str, _option("--delta", "d", "The delta at which epsilon is wanted.")] = "1e-5",
-    claim_epsilon: Annotated[_Text, _option("--claim-epsilon", "e", "Audit this claim instead.")] = None,
-    claim_delta: Annotated[_Text, _option("--claim-delta", "d", "With --claim-epsilon [default: 0].")] = None,
+    *,
+    typed: Typed,
+    trials: Annotated[str, text("COUNT", "Runs in all, half on each dataset.")] = "10000",
+    confidence: Annotated[str, text("P", "That all printed limits hold together.")] = "0.95",
+    delta: Annotated[str, text("d", "The delta at which epsilon is wanted.")] = "1e-5",
+    claim_epsilon: Annotated[_Text, text("e", "Audit this claim instead.")] = None,
+    claim_delta: Annotated[_Text, text("d", "With --claim-epsilon [default: 0].")] = None,
     distinguisher_name: Annotated[
-        _Text, _option("--distinguisher", "NAME", f"{', '.join(NAMES)} [default: the best that is possible].")
+        _Text, text("NAME", f"{', '.join(NAMES)} [default: the best that is possible].", "--distinguisher")
     ] = None,
-    test: Annotated[_Text, _option("--test", "NAME", "Of the paper's: ks, chi2, ad or shapiro [default: ks].")] = None,
-    seed: Annotated[_Text, _option("--seed", "S", "Same seed, same result [default: a fresh one, printed].")] = None,
-    jobs: Annotated[str, _option("--jobs", "J", "Processes.")] = "1",
-    dask: Annotated[_Text, _option("--dask", "ADDRESS", "Scheduler of a dask cluster, or local.")] = None,
-    store: Annotated[_Text, _option("--store", "FILE", "Keep finished trials there.")] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on from what the store has.")] = False,
-    fail_on_violation: gate.FailOnViolation = False,
-    max_epsilon: gate.MostLost = None,
+    test: Annotated[_Text, text("NAME", "Of the paper's: ks, chi2, ad or shapiro [default: ks].")] = None,
+    seed: Annotated[_Text, text("S", "Same seed, same result [default: a fresh one, printed].")] = None,
+    jobs: Annotated[str, text("J", "Processes.")] = "1",
+    dask: Annotated[_Text, text("ADDRESS", "Scheduler of a dask cluster, or local.")] = None,
+    store: Annotated[_Text, text("FILE", "Keep finished trials there.")] = None,
+    resume: Annotated[bool, options.flag("--resume", "Go on from what the store has.")] = False,
+    limits: gate.LimitsOfAudit,
     gdp: Annotated[
-        bool, typer.Option("--gdp", help="Also the bound that is valid only if the pair is Gaussian (parametric).")
+        bool, options.flag("--gdp", "Also the bound that is valid only if the pair is Gaussian (parametric).")
     ] = False,
     json: options.Json = False,
     plot: options.Plot = None,
@@ -97,7 +64,7 @@ def command(
       noisymean audit synthetic --mechanism easgm --dataset-size 4 --dimension 100 \\
           --sample-rate 0.05 --noise-multiplier 10 --seed 1
     """
-    gated = gate.Gate.of(fail_on_violation, max_epsilon)
+    gated = limits.gate()
     figure = None if plot is None else plot_file("plot", plot)
     count = values.whole("trials", trials)
     level, wanted_delta = values.number("confidence", confidence), values.number("delta", delta)
@@ -105,16 +72,15 @@ def command(
     if resume and store is None:
         raise Missing("store", "--resume goes on from it")
     kept = None if store is None else Store.at(Path(store))
-    workers = _workers(jobs, dask)
+    processes = Processes(values.whole("jobs", jobs))
+    workers = processes if dask is None else Dask(dask, processes.count)
 
-    def built(number: int) -> tuple[Target, Distinguisher, Typed]:
-        typed = Typed.of(context.params, number)
-        what = target_of(target, typed)
-        return what, _distinguisher(distinguisher_name, test, what), typed
+    def built(number: int) -> tuple[Target, Distinguisher]:
+        what = target_of(target, typed, number)
+        return what, _distinguisher(distinguisher_name, test, what)
 
     def digest(number: int) -> str:
-        what, judge, _ = built(number)
-        return plan(what, judge, seed=number, trials=count).digest()
+        return plan(*built(number), seed=number, trials=count).digest()
 
     if seed is not None:
         number = values.whole("seed", seed)
@@ -122,9 +88,9 @@ def command(
         number = _stored_seed(kept, digest)
     else:
         number = secrets.randbits(32)
-    what, judge, typed = built(number)
+    what, judge = built(number)
     claim = claim_of(what, typed, claim_epsilon, claim_delta)
-    if fail_on_violation and claim is None:
+    if limits.fail_on_violation and claim is None:
         raise Missing(
             "claim_epsilon", f"nothing is claimed for {what.name}, so --fail-on-violation has nothing to judge"
         )
@@ -170,19 +136,13 @@ def _print(result: Audit, *, gdp: bool) -> None:
         say(out, sentence)
 
 
-def _workers(jobs: str, dask: str | None) -> Workers:
-    count = values.whole("jobs", jobs)
-    return Processes(count) if dask is None else Dask(dask, Processes(count).count)
-
-
 def _distinguisher(name: str | None, test: str | None, target: Target) -> Distinguisher:
-    if test is not None and test not in {kind.value for kind in NormalityTest}:
-        raise refused("test", test)
+    kind = values.choice("test", test or "ks", NormalityTest)
     if name is not None and name not in NAMES:
         raise refused("distinguisher", name)
     if test is not None and name != "paper":
         raise InvalidInput("test", test, "left out without --distinguisher paper", "it is the paper's normality test")
-    return distinguisher(name, target, NormalityTest(test or "ks"))
+    return distinguisher(name, target, kind)
 
 
 def _stored_seed(store: Store, digest: Callable[[int], str]) -> int:

@@ -16,10 +16,8 @@ from noisymean.words import sentence
 
 def command(
     described: options.Quiet,
-    target_epsilon: Annotated[
-        str, options.text_option("--target-epsilon", "e", "The epsilon to reach.", show_default=False)
-    ],
-    delta: Annotated[str, options.text_option("--delta", "d", "The delta of the target.", show_default=False)],
+    target_epsilon: Annotated[str, options.text("e", "The epsilon to reach.", show_default=False)],
+    delta: Annotated[str, options.text("d", "The delta of the target.", show_default=False)],
     steps: options.Steps = None,
     epochs: options.Epochs = None,
     json: options.Json = False,

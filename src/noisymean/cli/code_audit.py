@@ -12,9 +12,11 @@ from rich.table import Table
 
 from noisymean import __version__
 from noisymean.cli import gate, options, values
-from noisymean.cli.output import console, emit_json, note, say, visible
+from noisymean.cli.options import text
+from noisymean.cli.output import console, emit_json, error_console, note, say, visible
 from noisymean.cli.pages import page_file, write_page
-from noisymean.cli.shown import bar
+from noisymean.cli.progress import bar
+from noisymean.cli.shown import table_of
 from noisymean.errors import InvalidInput
 from noisymean.probe.code_audit import MEAN, NO_POISSON, SUM, Audited, audit_opacus, record, versions_of
 from noisymean.probe.conclusions import Denominator, poisson_words, read_mechanism, read_verdict
@@ -23,6 +25,7 @@ from noisymean.probe.packages import source_of
 from noisymean.probe.reading import CONSTANTS, OF_THE_DATA, Origin, Role, Source, read_source, to_json
 from noisymean.report import code_audit_page
 from noisymean.report.page import need as need_pages
+from noisymean.results import Lines
 
 OPACUS = "opacus"
 _ALL = "0.9.0..1.6.0"
@@ -35,14 +38,12 @@ def command(
             metavar="PACKAGE", show_default=False, help="opacus; or a folder, a file, or a package's name: read only."
         ),
     ],
-    versions: Annotated[
-        str | None, typer.Option("--versions", metavar="FIRST..LAST", help=f"Releases of opacus [default: {_ALL}].")
-    ] = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Run again what an earlier audit has kept.")] = False,
-    jobs: Annotated[str, typer.Option("--jobs", metavar="J", help="Releases at a time.")] = "2",
-    html: Annotated[str | None, typer.Option("--html", metavar="FILE", help="Also one self-contained page.")] = None,
-    fail_on_violation: gate.FailOnViolation = False,
-    max_epsilon: gate.MaxEpsilon = None,
+    *,
+    versions: Annotated[str | None, text("FIRST..LAST", f"Releases of opacus [default: {_ALL}].")] = None,
+    fresh: Annotated[bool, options.flag("--fresh", "Run again what an earlier audit has kept.")] = False,
+    jobs: Annotated[str, text("J", "Releases at a time.")] = "2",
+    html: Annotated[str | None, text("FILE", "Also one self-contained page.")] = None,
+    limits: gate.Limits,
     json: options.Json = False,
 ) -> None:
     """What does each release divide by? By running it and by reading it, beside the paper's table.
@@ -55,7 +56,7 @@ def command(
       noisymean code-audit opacus --versions 0.13.0..1.0.0 --html audit.html
       noisymean code-audit jax-privacy
     """
-    gated = gate.Gate.of(fail_on_violation, max_epsilon)
+    gated = limits.gate()
     if package != OPACUS:
         if versions is not None or html is not None:
             name, value = ("versions", versions) if versions is not None else ("html", html)
@@ -67,13 +68,12 @@ def command(
     target = None if html is None else page_file("html", html)
     if target is not None:
         need_pages("jinja2")
-    with bar("releases", len(chosen), counted=True) as shown:
+    with bar("releases", len(chosen), counted=True) as tell:
 
         def progress(one: Audited, done: int, total: int) -> None:
-            if shown is None:
+            tell(completed=done, description=f"after {one.version}")
+            if not error_console().is_terminal:
                 note(f"{done} of {total}: opacus=={one.version}, {one.seconds:.0f} s")
-            else:
-                shown[0].update(shown[1], completed=done, description=f"after {one.version}")
 
         results = audit_opacus(chosen, jobs=min(max(count, 1), len(chosen)), fresh=fresh, progress=progress)
     if target is not None:
@@ -84,14 +84,12 @@ def command(
         emit_json({"package": OPACUS, "releases": [record(one) for one in results], "version": __version__})
     else:
         _print(results)
-    gated.check(
-        [
-            gate.of_kind(f"opacus=={one.version}, {option}", one.kind(option))
-            for one in results
-            # as it is used by default; what could not be run is not judged
-            for option in (MEAN, *((NO_POISSON,) if NO_POISSON in one.findings else ()))
-        ]
-    )
+    judged = []
+    for one in results:
+        # as it is used by default; what could not be run is not judged
+        used = (MEAN, NO_POISSON) if NO_POISSON in one.findings else (MEAN,)
+        judged += [gate.of_kind(f"opacus=={one.version}, {option}", one.kind(option)) for option in used]
+    gated.check(judged)
 
 
 def _print(results: list[Audited]) -> None:
@@ -156,28 +154,18 @@ def _read(package: str, as_json: bool) -> gate.Judgement:
     verdict, kind = read_verdict(source), read_mechanism(source)
     judged = gate.of_source(package, verdict)
     if as_json:
-        emit_json(
-            {
-                "package": package,
-                "verdict": verdict.value,
-                "mechanism": kind.value,
-                **to_json(source),
-                "poisson": poisson_words(source),
-                "poisson_read": to_json(source)["poisson"],
-                "version": __version__,
-            }
-        )
+        concluded = {"package": package, "verdict": verdict.value, "mechanism": kind.value}
+        plain = to_json(source)
+        poisson = {"poisson": poisson_words(source), "poisson_read": plain["poisson"]}
+        emit_json({**concluded, **plain, **poisson, "version": __version__})
         return judged
     out = console()
     files = "1 file" if source.files == 1 else f"{source.files:,} files"
     say(out, f"{package}: {_word(verdict, kind)}; {files} read, nothing of it was run.")
     if source.statements:
-        table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-        for name in ("divides at", "statement", "what", "by", "sure"):
-            table.add_column(name, overflow="fold")
-        for one in source.statements:
-            table.add_row(*map(visible, (one.place, one.text, one.role.value, one.divided_by, one.sure.value)))
-        out.print(table)
+        rows = [(at.place, at.text, at.role.value, at.divided_by, at.sure.value) for at in source.statements]
+        names = ("divides at", "statement", "what", "by", "sure")
+        out.print(table_of(Lines("", names, [[*map(visible, row)] for row in rows])))
     for sentence in _explained(source, verdict, place):
         say(out, sentence)
     for name in source.unreadable:

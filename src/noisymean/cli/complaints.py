@@ -22,7 +22,6 @@ class Wanted:
     written: str = ""
 
     def remedy(self, typed: str) -> str:
-        """What to do instead of what was done."""
         return self.written or f"e.g. {typed} {self.example}"
 
 

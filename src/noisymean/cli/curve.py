@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Annotated
 
 import numpy as np
-from numpy.typing import NDArray
 from rich import box
 from rich.table import Table
 
@@ -15,7 +14,6 @@ from noisymean.cli import options, values
 from noisymean.cli.output import console, emit_json, note, plot_file, say, write_plot
 from noisymean.curves import COLUMNS, Curves
 from noisymean.errors import InvalidInput
-from noisymean.mechanisms import Mechanism
 from noisymean.report import plots
 
 _POINTS = 201
@@ -24,12 +22,10 @@ _POINTS = 201
 def command(
     described: options.Described,
     alpha: Annotated[
-        str | None,
-        options.text_option("--alpha", "A,B,...", "False positive rates, separated by commas: 0.01,0.1,0.5."),
+        str | None, options.text("A,B,...", "False positive rates, separated by commas: 0.01,0.1,0.5.")
     ] = None,
     points: Annotated[
-        str | None,
-        options.text_option("--points", "COUNT", f"So many false positive rates from 0 to 1 [default: {_POINTS}]."),
+        str | None, options.text("COUNT", f"So many false positive rates from 0 to 1 [default: {_POINTS}].")
     ] = None,
     json: options.Json = False,
     plot: options.Plot = None,
@@ -46,7 +42,12 @@ def command(
     """
     target = None if plot is None else plot_file("plot", plot)
     mechanism = described.build()
-    curves = _computed(mechanism, alpha, points)
+    if alpha is not None and points is not None:
+        raise InvalidInput("points", points, "left out when --alpha is given", "give one of the two")
+    if alpha is not None:
+        curves = compute(mechanism, values.probabilities("alpha", alpha))
+    else:
+        curves = compute(mechanism, points=_POINTS if points is None else values.whole("points", points))
     if target is not None:
         write_plot("plot", plots.curve_figure(compute(mechanism, plots.ALPHA)), target)
         note(f"plot written to {target}")
@@ -56,26 +57,15 @@ def command(
         _print(curves, every_row=alpha is not None)
 
 
-def _computed(mechanism: Mechanism, alpha: str | None, points: str | None) -> Curves:
-    if alpha is None:
-        return compute(mechanism, points=_POINTS if points is None else values.whole("points", points))
-    if points is not None:
-        raise InvalidInput("points", points, "left out when --alpha is given", "give one of the two")
-    return compute(mechanism, values.probabilities("alpha", alpha))
-
-
 def _print(curves: Curves, *, every_row: bool) -> None:
     out = console()
     say(out, curves.heading)
-    out.print(_table(curves, np.arange(curves.alpha.size) if every_row else curves.representative()))
-    for sentence in (curves.sentence, *curves.notes):
-        say(out, sentence)
-
-
-def _table(curves: Curves, which: NDArray[np.intp]) -> Table:
+    which = np.arange(curves.alpha.size) if every_row else curves.representative()
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for name in COLUMNS:
         table.add_column(name, justify="right" if name else "left", no_wrap=True)
     for row, violated in zip(curves.rows(which), curves.violated[which], strict=True):
         table.add_row(*row, style="bold" if violated else None)
-    return table
+    out.print(table)
+    for sentence in (curves.sentence, *curves.notes):
+        say(out, sentence)

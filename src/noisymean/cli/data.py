@@ -22,10 +22,7 @@ def command(
         str | None, typer.Argument(metavar="NAME", show_default=False, help=f"{', '.join(data.CATALOGUE)}.")
     ] = None,
     data_dir: Annotated[
-        str | None,
-        typer.Option(
-            "--data-dir", metavar="FOLDER", help="With list: also look into a folder of torchvision's layout."
-        ),
+        str | None, options.text("FOLDER", "With list: also look into a folder of torchvision's layout.")
     ] = None,
     json: options.Json = False,
 ) -> None:

@@ -17,7 +17,7 @@ from noisymean.cli import options
 from noisymean.cli.output import console, emit_json, folder, need_matplotlib, note, say, write_plot
 from noisymean.curves import Curves
 from noisymean.mechanisms import ASGM, EASGM, FEASGM, SGM, Mechanism
-from noisymean.outward import at_least, at_most
+from noisymean.outward import Rounding, at_least, at_most
 from noisymean.report import plots
 
 ALPHA = 0.1
@@ -25,10 +25,7 @@ FIGURE = "demo.png"
 _NAMES = ("claimed", "guarantee", "leakage")
 
 SETTINGS: tuple[tuple[str, Mechanism], ...] = (
-    (
-        "MNIST CNN",
-        EASGM(dataset_size=59_999, dimension=26_010, sample_rate="0.005", noise_multiplier=10.0),
-    ),
+    ("MNIST CNN", EASGM(dataset_size=59_999, dimension=26_010, sample_rate="0.005", noise_multiplier=10.0)),
     (
         "DP-FETA diffusion model",
         EASGM(dataset_size=59_999, dimension=1_485_217, sample_rate="0.005", noise_multiplier=10.0),
@@ -37,14 +34,8 @@ SETTINGS: tuple[tuple[str, Mechanism], ...] = (
         "MNIST CNN, Opacus 1.x",
         FEASGM(dataset_size=140_199, dimension=26_010, sample_rate="0.005", noise_multiplier=10.0),
     ),
-    (
-        "MNIST CNN, large batches",
-        ASGM(dataset_size=59_999, dimension=26_010, sample_rate="0.7", noise_multiplier=10.0),
-    ),
-    (
-        "control: the noisy sum",
-        SGM(dataset_size=59_999, dimension=26_010, sample_rate="0.005", noise_multiplier=10.0),
-    ),
+    ("MNIST CNN, large batches", ASGM(dataset_size=59_999, dimension=26_010, sample_rate="0.7", noise_multiplier=10.0)),
+    ("control: the noisy sum", SGM(dataset_size=59_999, dimension=26_010, sample_rate="0.005", noise_multiplier=10.0)),
 )
 
 
@@ -62,11 +53,9 @@ class Row:
 
     @property
     def name(self) -> str:
-        """The mechanism's."""
         return self.curves.mechanism.name.upper()
 
     def record(self) -> dict[str, object]:
-        """For JSON."""
         return {
             "title": self.title,
             "mechanism": self.curves.mechanism.name,
@@ -77,16 +66,9 @@ class Row:
             "verdict": self.curves.verdict,
         }
 
-    def cells(self) -> tuple[list[str], list[str]]:
-        """For the table; the claim and the guarantee rounded to the side that promises less, the leakage that shows less."""
-        shown = []
-        for found, promise, attack in ((self.false_negative, at_least, at_most), (self.advantage, at_most, at_least)):
-            shown.append([(attack if name == "leakage" else promise)(value, ".6f") for name, value in found.items()])
-        return shown[0], shown[1]
-
 
 def command(
-    out: Annotated[str, options.text_option("--out", "DIR", "Folder for the figure; made if need be.")] = "out",
+    out: Annotated[str, options.text("DIR", "Folder for the figure; made if need be.")] = "out",
     json: options.Json = False,
 ) -> None:
     """What is claimed, guaranteed and leaked in real settings.
@@ -102,19 +84,15 @@ def command(
     rows = []
     for number, (title, mechanism) in enumerate(SETTINGS, start=1):
         start = perf_counter()
-        rows.append(_measured(title, mechanism))
+        curves, at = curve(mechanism, plots.ALPHA), curve(mechanism, [ALPHA])
+        false_negative = {name: float(_beta(at, name)[0]) for name in _NAMES}
+        rows.append(Row(title, curves, false_negative, {name: _advantage(curves, name) for name in _NAMES}))
         note(f"[{number}/{len(SETTINGS)}] {mechanism.name.upper()}, {title}: {perf_counter() - start:.1f} s")
     write_plot("out", plots.comparison_figure([(f"{row.name}, {row.title}", row.curves) for row in rows]), target)
     if json:
         emit_json({"rows": [row.record() for row in rows], "figure": str(target), "version": __version__})
     else:
         _print(rows, target)
-
-
-def _measured(title: str, mechanism: Mechanism) -> Row:
-    curves, at = curve(mechanism, plots.ALPHA), curve(mechanism, [ALPHA])
-    false_negative = {name: float(_beta(at, name)[0]) for name in _NAMES}
-    return Row(title, curves, false_negative, {name: _advantage(curves, name) for name in _NAMES})
 
 
 def _beta(curves: Curves, name: str) -> NDArray[np.float64]:
@@ -138,7 +116,9 @@ def _print(rows: list[Row], figure: Path) -> None:
         table.add_column(name, justify="right" if name in _NAMES else "left", no_wrap=True)
     for row in rows:
         style = "bold" if row.curves.verdict == "violated" else None
-        beta, advantage = row.cells()
+        # the claim and the guarantee are rounded to the side that promises less, the leakage to the one that shows less
+        beta = _cells(row.false_negative, promise=at_least, attack=at_most)
+        advantage = _cells(row.advantage, promise=at_most, attack=at_least)
         table.add_row(f"{row.name}, {row.title}", f"beta({ALPHA:g})", *beta, style=style)
         table.add_row(_compact(row.curves.mechanism), "advantage", *advantage, style=style, end_section=True)
     out.print(table, "")
@@ -149,6 +129,10 @@ def _print(rows: list[Row], figure: Path) -> None:
     )
     say(out, _finding(rows))
     say(out, f"Figure: {figure}")
+
+
+def _cells(found: dict[str, float], *, promise: Rounding, attack: Rounding) -> list[str]:
+    return [(attack if name == "leakage" else promise)(value, ".6f") for name, value in found.items()]
 
 
 def _compact(mechanism: Mechanism) -> str:

@@ -16,16 +16,17 @@ from noisymean.cli.output import emit_json, note
 from noisymean.explore import server
 from noisymean.explore.settings import Settings
 from noisymean.report.asked_run import AskedRun
+from noisymean.report.page import need
 
 _LONGEST = 3600.0
 
 
 def command(
-    port: Annotated[str, options.text_option("--port", "P", "The port to listen on; 0 takes a free one.")] = "0",
+    port: Annotated[str, options.text("P", "The port to listen on; 0 takes a free one.")] = "0",
     browser: Annotated[
         bool, options.flag("--open/--no-browser", "Open the page in a browser, or only print its address.")
     ] = False,
-    limit: Annotated[str, options.text_option("--limit", "S", "Seconds that one answer may take.")] = "8",
+    limit: Annotated[str, options.text("S", "Seconds that one answer may take.")] = "8",
     json: options.Json = False,
 ) -> None:
     """A page on this machine with sliders: claimed, leaked and guaranteed as the settings move.
@@ -36,7 +37,7 @@ def command(
     Example:
       noisymean explore --port 8050
     """
-    server.need_dash()
+    need("dash", "plotly", extra="explore")
     seconds = values.number("limit", limit)
     if not 0.0 < seconds <= _LONGEST:
         raise refused("limit", limit)

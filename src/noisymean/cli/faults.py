@@ -24,6 +24,7 @@ import typer
 
 from noisymean.cli.complaints import WANTED, missing_line, option
 from noisymean.errors import InvalidInput, NoisymeanError, Shown
+from noisymean.report.page.untrusted import text_of
 
 BAD_INPUT, OUR_FAULT, INTERRUPTED, PIPE_CLOSED = 2, 70, 130, 141
 
@@ -57,8 +58,7 @@ def guarded(command: Callable[[], object], words: Sequence[str]) -> int:
         # typer's own, for the completion of a shell
         return 0 if stop.code is None else stop.code if isinstance(stop.code, int) else OUR_FAULT
     except _Exited as fault:
-        print(f"error: {_one_line(str(fault))}", file=sys.stderr)
-        return OUR_FAULT
+        return _complain(str(fault), OUR_FAULT)
     except OSError as fault:
         _discard_output()
         return _complain(f"{fault.strerror or fault}{f': {fault.filename}' if fault.filename else ''}")
@@ -93,9 +93,10 @@ def never_exits(command: Callable[P, None]) -> Callable[P, None]:
     return run
 
 
-def _complain(message: str) -> int:
-    print(f"error: {_one_line(message)}", file=sys.stderr)
-    return BAD_INPUT
+def _complain(message: str, code: int = BAD_INPUT) -> int:
+    """Neither a second line nor a control sequence, whatever was typed."""
+    print(f"error: {text_of(' '.join(message.split()))}", file=sys.stderr)
+    return code
 
 
 def _interrupted() -> int:
@@ -112,12 +113,6 @@ def _discard_output() -> None:
     """Let the interpreter flush standard output at exit without another complaint."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.__stdout__.fileno())  # type: ignore[union-attr]
-
-
-def _one_line(message: str) -> str:
-    """Neither a second line nor a control sequence, whatever was typed."""
-    text = " ".join(message.split())
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
 def _as_typed(fault: NoisymeanError, words: Sequence[str]) -> str:

@@ -27,7 +27,7 @@ from noisymean.accounts import Account
 from noisymean.audit import Audit
 from noisymean.cli import values
 from noisymean.cli.complaints import refused
-from noisymean.cli.options import Group, flag, text_option
+from noisymean.cli.options import Group, flag, text
 from noisymean.cli.output import note
 from noisymean.errors import NoisymeanError
 from noisymean.outward import at_least, at_most
@@ -41,17 +41,6 @@ from noisymean.report.page.releases import CodeRecord, denominator_of
 FOUND = 1
 # Of many results a line names the first of these.
 _NAMED = 3
-
-FailOnViolation: TypeAlias = Annotated[
-    bool, flag("--fail-on-violation", "Exit with 1 if a violation is found, with 2 if nothing could be judged.")
-]
-MaxEpsilon: TypeAlias = Annotated[
-    str | None, text_option("--max-epsilon", "E", "Exit with 1 unless an epsilon of at most E is guaranteed.")
-]
-# An audit has no guarantee to compare.
-MostLost: TypeAlias = Annotated[
-    str | None, text_option("--max-epsilon", "E", "Exit with 1 if more than E is certainly lost.")
-]
 
 
 class Unjudged(NoisymeanError):
@@ -104,12 +93,23 @@ class Judgement:
 class Limits(Group):
     """The two options, as they were typed."""
 
-    fail_on_violation: FailOnViolation = False
-    max_epsilon: MaxEpsilon = None
+    fail_on_violation: Annotated[
+        bool, flag("--fail-on-violation", "Exit with 1 if a violation is found, with 2 if nothing could be judged.")
+    ] = False
+    max_epsilon: Annotated[str | None, text("E", "Exit with 1 unless an epsilon of at most E is guaranteed.")] = None
 
     def gate(self) -> Gate:
-        """What they ask for."""
-        return Gate.of(self.fail_on_violation, self.max_epsilon)
+        most = None if self.max_epsilon is None else values.number("max_epsilon", self.max_epsilon)
+        if most is not None and most < 0.0:
+            raise refused("max_epsilon", self.max_epsilon)
+        return Gate(self.fail_on_violation, most)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LimitsOfAudit(Limits):
+    """The same where there is no guarantee to compare."""
+
+    max_epsilon: Annotated[str | None, text("E", "Exit with 1 if more than E is certainly lost.")] = None
 
 
 @final
@@ -119,14 +119,6 @@ class Gate:
 
     fail_on_violation: bool
     max_epsilon: float | None
-
-    @classmethod
-    def of(cls, fail_on_violation: bool, max_epsilon: str | None) -> Gate:
-        """From the two options, as they are typed."""
-        most = None if max_epsilon is None else values.number("max_epsilon", max_epsilon)
-        if most is not None and most < 0.0:
-            raise refused("max_epsilon", max_epsilon)
-        return cls(fail_on_violation, most)
 
     def check(self, results: Sequence[Judgement]) -> None:
         """Leave with the exit code that the options ask for; return where that is 0. After the output, never before."""
@@ -201,14 +193,14 @@ def of_audit_record(found: AuditRecord) -> Judgement:
 
 
 def _audited(target: str, word: str | None, reason: str, interrupted: bool, lost: float) -> Judgement:
+    standing, why = Standing.CLEAR, reason
     if word == "violated":
-        return Judgement(target, Standing.VIOLATED, reason, LostAtLeast(lost))
-    if interrupted:
-        return Judgement(target, Standing.UNJUDGED, "the audit was interrupted", LostAtLeast(lost))
-    if word is None:
-        nothing = "nothing is claimed; give --claim-epsilon"
-        return Judgement(target, Standing.UNJUDGED, nothing, LostAtLeast(lost))
-    return Judgement(target, Standing.CLEAR, reason, LostAtLeast(lost))
+        standing = Standing.VIOLATED
+    elif interrupted:
+        standing, why = Standing.UNJUDGED, "the audit was interrupted"
+    elif word is None:
+        standing, why = Standing.UNJUDGED, "nothing is claimed; give --claim-epsilon"
+    return Judgement(target, standing, why, LostAtLeast(lost))
 
 
 def of_probe(found: Finding, answer: Account | None, refusal: str | None) -> Judgement:
@@ -266,7 +258,5 @@ def of_source(what: str, verdict: Denominator, by: str = "") -> Judgement:
             standing, why = Standing.VIOLATED, f"what it divides by depends on the data{by}"
         case Denominator.UNKNOWN:
             standing, why = Standing.UNJUDGED, "what it divides by was not found; try 'noisymean probe'"
-    return Judgement(what, standing, why, _NO_RUN)
-
-
-_NO_RUN = NoEpsilon("which denominator it is says nothing about epsilon; 'noisymean account' does, for a run")
+    no_run = "which denominator it is says nothing about epsilon; 'noisymean account' does, for a run"
+    return Judgement(what, standing, why, NoEpsilon(no_run))

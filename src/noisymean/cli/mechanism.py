@@ -45,38 +45,30 @@ class Calibrated:
 def mechanism_of(
     *,
     name: str | None,
-    dataset_size: str | None,
-    dimension: str | None,
-    sample_rate: str | None,
-    batch_size: str | None,
     noise_multiplier: str | None,
     drop_last: bool = False,
     calibrated: Calibrated | None = None,
+    **sizes: str | None,
 ) -> Mechanism:
-    """The mechanism that the text of these options describes."""
+    """The mechanism that the text of these options describes; `sizes` are those of its data, its model and its batches."""
     if name is None:
         raise Missing("mechanism")
     if name not in KINDS:
         raise refused("mechanism", name)
     kind = KINDS[name]
-    if sample_rate is not None and batch_size is not None and not kind.takes("batch_size"):
-        raise InvalidInput("batch_size", batch_size, "left out when --sample-rate is given", "give one of the two")
+    batch = sizes["batch_size"]
+    if None not in (sizes["sample_rate"], batch) and not kind.takes("batch_size"):
+        raise InvalidInput("batch_size", batch, "left out when --sample-rate is given", "give one of the two")
     _check_unused(kind, drop_last, calibrated)
     if (noise_multiplier is None) == (calibrated is None):
         if noise_multiplier is None:
             other = f"or --calibrated-to for {name}" if kind.takes("target_epsilon") else ""
             raise Missing("noise_multiplier", other)
         raise InvalidInput("noise_multiplier", noise_multiplier, "left out with --calibrated-to", "one of the two")
-    typed: dict[str, Any] = {
-        "dataset_size": None if dataset_size is None else values.whole("dataset_size", dataset_size),
-        "dimension": None if dimension is None else values.whole("dimension", dimension),
-        "sample_rate": None if sample_rate is None else values.rate("sample_rate", sample_rate),
-        "batch_size": None if batch_size is None else values.whole("batch_size", batch_size),
-        "noise_multiplier": None if noise_multiplier is None else values.number("noise_multiplier", noise_multiplier),
-        "drop_last": drop_last or None,
-        **({} if calibrated is None else calibrated.settings()),
-    }
-    return _built(kind, typed)
+    typed = values.read(**sizes, noise_multiplier=noise_multiplier)
+    if calibrated is not None:
+        typed |= calibrated.settings()
+    return _built(kind, {**typed, "drop_last": drop_last or None})
 
 
 def _check_unused(kind: type[Mechanism], drop_last: bool, calibrated: Calibrated | None) -> None:
@@ -86,17 +78,13 @@ def _check_unused(kind: type[Mechanism], drop_last: bool, calibrated: Calibrated
         ("calibrated_to", None if calibrated is None else calibrated.epsilon, "target_epsilon"),
     ):
         if value is not None and not kind.takes(setting):
-            raise InvalidInput(asked, value, f"left out without {_those_with(setting)}", "it is about its data loader")
-
-
-def _those_with(setting: str) -> str:
-    """The mechanisms that have a setting of that name."""
-    return " or ".join(name for name, kind in KINDS.items() if kind.takes(setting))
+            those = " or ".join(name for name, other in KINDS.items() if other.takes(setting))
+            raise InvalidInput(asked, value, f"left out without {those}", "it is about its data loader")
 
 
 def _built(kind: type[Mechanism], typed: dict[str, Any]) -> Mechanism:
     """The mechanism of that kind; what was typed goes to the settings of the same name."""
-    if typed["sample_rate"] is not None and not kind.takes("sample_rate"):
+    if "sample_rate" in typed and not kind.takes("sample_rate"):
         raise InvalidInput("sample_rate", typed["sample_rate"], f"left out for {kind.name}", kind.rate_source)
     given = {}
     for one in fields(kind):  # type: ignore[arg-type]
@@ -112,7 +100,7 @@ def _built(kind: type[Mechanism], typed: dict[str, Any]) -> Mechanism:
 
 def _rate(typed: dict[str, Any]) -> str | Fraction:
     """q as written, or b/N exactly."""
-    rate, batch, size = typed["sample_rate"], typed["batch_size"], typed["dataset_size"]
+    rate, batch, size = (typed.get(name) for name in ("sample_rate", "batch_size", "dataset_size"))
     if rate is not None:
         return str(rate)
     if batch is None:

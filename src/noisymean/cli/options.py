@@ -21,9 +21,9 @@ from noisymean.errors import InvalidInput
 from noisymean.mechanisms import KINDS, Adjacency, Mechanism
 
 
-def text_option(name: str, metavar: str, help: str, **more: Any) -> typer.models.OptionInfo:
-    """An option whose value is text."""
-    made: typer.models.OptionInfo = typer.Option(name, metavar=metavar, help=help, **more)
+def text(metavar: str, help: str, *names: str, **more: Any) -> typer.models.OptionInfo:
+    """An option whose value is text; called as its parameter is, unless `names` say otherwise."""
+    made: typer.models.OptionInfo = typer.Option(*names, metavar=metavar, help=help, **more)
     return made
 
 
@@ -41,37 +41,25 @@ _Text: TypeAlias = str | None
 _DENOMINATORS = ", ".join(f"{name} ({kind.denominator})" for name, kind in KINDS.items())
 # Options whose declaration is wanted by more than one command, or in more than one group.
 MechanismName: TypeAlias = Annotated[
-    _Text,
-    text_option(
-        "--mechanism", "NAME", f"What runs, by its denominator: {_DENOMINATORS}.", autocompletion=_complete_mechanism
-    ),
+    _Text, text("NAME", f"What runs, by its denominator: {_DENOMINATORS}.", autocompletion=_complete_mechanism)
 ]
 DatasetSize: TypeAlias = Annotated[
     _Text,
-    text_option(
-        "--dataset-size",
+    text(
         "N",
         "Records: of your dataset for a whole run, of the smaller of two neighbours for one round; optional for sgm only.",
     ),
 ]
 Dimension: TypeAlias = Annotated[
-    _Text, text_option("--dimension", "n", "Numbers released a round: trainable parameters; optional for sgm only.")
+    _Text, text("n", "Numbers released a round: trainable parameters; optional for sgm only.")
 ]
-SampleRate: TypeAlias = Annotated[
-    _Text, text_option("--sample-rate", "q", "Poisson rate, taken exactly as written: 0.005 or 1/200.")
-]
-BatchSize: TypeAlias = Annotated[
-    _Text, text_option("--batch-size", "b", "Expected batch size, instead of the rate: q = b/N exactly.")
-]
-Steps: TypeAlias = Annotated[_Text, text_option("--steps", "T", "Rounds: noisy updates that are released.")]
-Epochs: TypeAlias = Annotated[
-    _Text, text_option("--epochs", "E", "Passes over the data, instead of --steps: 1/q rounds each.")
-]
-Delta: TypeAlias = Annotated[_Text, text_option("--delta", "d", "The delta at which epsilon is wanted.")]
+SampleRate: TypeAlias = Annotated[_Text, text("q", "Poisson rate, taken exactly as written: 0.005 or 1/200.")]
+BatchSize: TypeAlias = Annotated[_Text, text("b", "Expected batch size, instead of the rate: q = b/N exactly.")]
+Steps: TypeAlias = Annotated[_Text, text("T", "Rounds: noisy updates that are released.")]
+Epochs: TypeAlias = Annotated[_Text, text("E", "Passes over the data, instead of --steps: 1/q rounds each.")]
+Delta: TypeAlias = Annotated[_Text, text("d", "The delta at which epsilon is wanted.")]
 Json: TypeAlias = Annotated[bool, flag("--json", "One JSON object on standard output and nothing else there.")]
-Plot: TypeAlias = Annotated[
-    _Text, text_option("--plot", "FILE", "Draw the curves into FILE.png, FILE.svg or FILE.pdf.")
-]
+Plot: TypeAlias = Annotated[_Text, text("FILE", "Draw the curves into FILE.png, FILE.svg or FILE.pdf.")]
 
 
 # --- groups ------------------------------------------------------------------------------------------------------------
@@ -99,15 +87,8 @@ class Quiet(Group):
 
     def with_noise(self, noise_multiplier: str | None, **loader: Any) -> Mechanism:
         """The mechanism, with this noise; `loader` has what is known of a data loader."""
-        return mechanism_of(
-            name=self.mechanism,
-            dataset_size=self.dataset_size,
-            dimension=self.dimension,
-            sample_rate=self.sample_rate,
-            batch_size=self.batch_size,
-            noise_multiplier=noise_multiplier,
-            **loader,
-        )
+        sizes = {one.name: getattr(self, one.name) for one in fields(Quiet) if one.name != "mechanism"}
+        return mechanism_of(name=self.mechanism, noise_multiplier=noise_multiplier, **sizes, **loader)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,44 +97,31 @@ class Described(Quiet):
 
     noise_multiplier: Annotated[
         _Text,
-        text_option(
-            "--noise-multiplier",
-            "s",
-            "Standard deviation of the noise over the clipping bound; or --calibrated-to for opacus-loader.",
-        ),
+        text("s", "Standard deviation of the noise over the clipping bound; or --calibrated-to for opacus-loader."),
     ] = None
     drop_last: Annotated[
         bool, flag("--drop-last", "opacus-loader: the data loader drops its last batch, L = floor(N/b).")
     ] = False
     calibrated_to: Annotated[
         _Text,
-        text_option(
-            "--calibrated-to",
+        text(
             "e",
             "opacus-loader: the epsilon that make_private_with_epsilon was told, instead of the noise: it depends on N then.",
         ),
     ] = None
-    calibrated_delta: Annotated[
-        _Text, text_option("--calibrated-delta", "d", "And the delta; 1/N if it was one over the number of records.")
-    ] = None
-    calibrated_epochs: Annotated[_Text, text_option("--calibrated-epochs", "E", "And the epochs.")] = None
+    calibrated_delta: Annotated[_Text, text("d", "And the delta; 1/N if it was one over the number of records.")] = None
+    calibrated_epochs: Annotated[_Text, text("E", "And the epochs.")] = None
     calibrated_with: Annotated[
-        _Text,
-        text_option("--calibrated-with", "NAME", "And the accountant of the engine: prv, rdp or gdp [default: prv]."),
+        _Text, text("NAME", "And the accountant of the engine: prv, rdp or gdp [default: prv].")
     ] = None
 
     def build(self) -> Mechanism:
-        """The mechanism that they describe."""
-        return self.with_noise(self.noise_multiplier, drop_last=self.drop_last, calibrated=self._calibrated())
-
-    def _calibrated(self) -> Calibrated | None:
-        """What make_private_with_epsilon was told, if it was used."""
-        if self.calibrated_to is not None:
-            return Calibrated(self.calibrated_to, self.calibrated_delta, self.calibrated_epochs, self.calibrated_with)
-        for name in ("calibrated_delta", "calibrated_epochs", "calibrated_with"):
-            if (value := getattr(self, name)) is not None:
+        rest = {name: getattr(self, name) for name in ("calibrated_delta", "calibrated_epochs", "calibrated_with")}
+        calibrated = None if self.calibrated_to is None else Calibrated(self.calibrated_to, *rest.values())
+        for name, value in rest.items():
+            if calibrated is None and value is not None:
                 raise InvalidInput(name, value, "left out without --calibrated-to", "the noise is given")
-        return None
+        return self.with_noise(self.noise_multiplier, drop_last=self.drop_last, calibrated=calibrated)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,14 +131,13 @@ class Asked(Group):
     steps: Steps = None
     epochs: Epochs = None
     delta: Delta = None
-    epsilon: Annotated[_Text, text_option("--epsilon", "e", "Ask for delta at this epsilon instead.")] = None
-    adjacency: Annotated[
-        str, text_option("--adjacency", "NAME", f"Neighbours: {', '.join(kind.value for kind in Adjacency)}.")
-    ] = Adjacency.ADD_REMOVE.value
+    epsilon: Annotated[_Text, text("e", "Ask for delta at this epsilon instead.")] = None
+    adjacency: Annotated[str, text("NAME", f"Neighbours: {', '.join(kind.value for kind in Adjacency)}.")] = (
+        Adjacency.ADD_REMOVE.value
+    )
     pair: Annotated[
         _Text,
-        text_option(
-            "--pair",
+        text(
             "NAME",
             "Look at one neighbour only: smaller (a record removed) or larger (one added) [default: the worse of both].",
         ),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import sys
@@ -15,8 +14,10 @@ from rich.console import Console
 from rich.progress import TextColumn
 
 from noisymean.cli.complaints import refused
-from noisymean.errors import InvalidInput, MissingDependency
+from noisymean.errors import InvalidInput
 from noisymean.report import plots
+from noisymean.report.page import need
+from noisymean.report.page.untrusted import text_of
 from noisymean.schema import SCHEMA
 
 if TYPE_CHECKING:
@@ -28,16 +29,15 @@ _LEAST_WIDTH = 80
 
 def console() -> Console:
     """Standard output for people, at least 80 columns wide."""
-    width = Console().width
-    return _plain(stderr=False, width=None if width >= _LEAST_WIDTH else _LEAST_WIDTH)
+    return _plain(width=_LEAST_WIDTH if Console().width < _LEAST_WIDTH else None)
 
 
 def error_console() -> Console:
     """Standard error, where progress bars go."""
-    return _plain(stderr=True, width=None)
+    return _plain(stderr=True)
 
 
-def _plain(*, stderr: bool, width: int | None) -> Console:
+def _plain(*, stderr: bool = False, width: int | None = None) -> Console:
     """The only console there is: brackets and colons in a line of somebody's source are text, in sentences and in tables."""
     return Console(stderr=stderr, width=width, highlight=False, markup=False, emoji=False)
 
@@ -49,14 +49,7 @@ def said_beside_a_bar(template: str) -> TextColumn:
 
 def visible(text: str) -> str:
     """The text on one line, with what would move the cursor, colour the rest or turn its direction written out."""
-    return "".join(
-        one
-        if one.isprintable()
-        else " "
-        if one in "\n\t"
-        else one.encode("unicode_escape", "surrogatepass").decode("ascii")
-        for one in text
-    )
+    return text_of(text).replace("\n", " ").replace("\t", " ")
 
 
 def say(out: Console, sentence: str) -> None:
@@ -103,8 +96,7 @@ def written(name: str, path: Path) -> Iterator[None]:
 
 def need_matplotlib() -> None:
     """Complain at once, not after the computation, when plots cannot be drawn."""
-    if importlib.util.find_spec("matplotlib") is None:
-        raise MissingDependency("matplotlib", "plots")
+    need("matplotlib", extra="plots")
 
 
 def write_plot(name: str, figure: Figure, path: Path) -> None:

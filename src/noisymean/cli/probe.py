@@ -9,10 +9,11 @@ import typer
 from noisymean.cli import gate, options, values
 from noisymean.cli.account import steps_of
 from noisymean.cli.complaints import Missing
+from noisymean.cli.options import text
 from noisymean.cli.output import console, emit_json, say
-from noisymean.cli.shown import bar, table_of
+from noisymean.cli.progress import bar
+from noisymean.cli.shown import table_of
 from noisymean.errors import InvalidInput
-from noisymean.mechanisms import exact_rate
 from noisymean.probe import Finding, probe
 from noisymean.targets.entry import runnable_of
 from noisymean.targets.functions import FunctionOfGradients
@@ -25,42 +26,27 @@ def command(
     target: Annotated[
         str,
         typer.Argument(
-            metavar="TARGET",
-            show_default=False,
-            help=f"{', '.join(NAMES)}, synthetic, synthetic:NAME or FILE.py:NAME.",
+            metavar="TARGET", show_default=False, help=f"{', '.join(NAMES)}, synthetic, synthetic:NAME or FILE.py:NAME."
         ),
     ],
-    loss_reduction: Annotated[
-        str, typer.Option("--loss-reduction", metavar="NAME", help="Opacus: mean or sum.")
-    ] = "mean",
-    poisson: Annotated[
-        bool, typer.Option("--poisson/--no-poisson", help="Opacus: its Poisson sampling on or off.")
-    ] = True,
-    clipping: Annotated[
-        str, typer.Option("--clipping", metavar="NAME", help="Opacus: flat, per_layer or adaptive.")
-    ] = "flat",
-    grad_sample_mode: Annotated[
-        str, typer.Option("--grad-sample-mode", metavar="NAME", help="Opacus: hooks, functorch or ew.")
-    ] = "hooks",
+    *,
+    loss_reduction: Annotated[str, text("NAME", "Opacus: mean or sum.")] = "mean",
+    poisson: Annotated[bool, options.flag("--poisson/--no-poisson", "Opacus: its Poisson sampling on or off.")] = True,
+    clipping: Annotated[str, text("NAME", "Opacus: flat, per_layer or adaptive.")] = "flat",
+    grad_sample_mode: Annotated[str, text("NAME", "Opacus: hooks, functorch or ew.")] = "hooks",
     dataset_size: options.DatasetSize = None,
     dimension: options.Dimension = None,
     sample_rate: options.SampleRate = None,
     batch_size: options.BatchSize = None,
     noise_multiplier: Annotated[
-        str | None,
-        typer.Option(
-            "--noise-multiplier", metavar="s", help="To account for a run of yours; of FILE.py:NAME, if built in."
-        ),
+        str | None, text("s", "To account for a run of yours; of FILE.py:NAME, if built in.")
     ] = None,
-    max_grad_norm: Annotated[
-        str | None, typer.Option("--max-grad-norm", metavar="C", help="Of FILE.py:NAME, if built in.")
-    ] = None,
+    max_grad_norm: Annotated[str | None, text("C", "Of FILE.py:NAME, if built in.")] = None,
     steps: options.Steps = None,
     epochs: options.Epochs = None,
     delta: options.Delta = None,
-    seed: Annotated[str, typer.Option("--seed", metavar="S", help="Same seed, same runs.")] = "0",
-    fail_on_violation: gate.FailOnViolation = False,
-    max_epsilon: gate.MaxEpsilon = None,
+    seed: Annotated[str, text("S", "Same seed, same runs.")] = "0",
+    limits: gate.Limits,
     json: options.Json = False,
 ) -> None:
     """Which denominator does this implementation really use? Found from its outputs alone.
@@ -73,43 +59,34 @@ def command(
       noisymean probe opacus==0.15.0 --no-poisson
       noisymean probe opacus --dataset-size 12544 --batch-size 256
     """
-    gated = gate.Gate.of(fail_on_violation, max_epsilon)
-    sigma = None if noise_multiplier is None else values.number("noise_multiplier", noise_multiplier)
-    bound = None if max_grad_norm is None else values.number("max_grad_norm", max_grad_norm)
-    if ".py:" not in target and bound is not None:
+    gated = limits.gate()
+    built_in = values.read(noise_multiplier=noise_multiplier, max_grad_norm=max_grad_norm)
+    if ".py:" not in target and max_grad_norm is not None:
         raise InvalidInput("max_grad_norm", max_grad_norm, "given for FILE.py:NAME only", "drop --max-grad-norm")
-    subject = runnable_of(target, BuiltIn(sigma, bound))
+    subject = runnable_of(target, BuiltIn(**built_in))
     wanted = (loss_reduction, poisson, clipping, grad_sample_mode)
     if isinstance(subject, OpacusRelease):
         subject = with_options(subject, *wanted)
     elif wanted != ("mean", True, "flat", "hooks"):
         raise InvalidInput("target", target, "opacus or opacus==X for these options")
-    size = None if dataset_size is None else values.whole("dataset_size", dataset_size)
-    rate = None if sample_rate is None else exact_rate(values.rate("sample_rate", sample_rate))
-    batch = None if batch_size is None else values.whole("batch_size", batch_size)
+    sizes = values.read(dataset_size=dataset_size, sample_rate=sample_rate, batch_size=batch_size)
     # noise that is built in is told for the probe's own sake
     loud = isinstance(subject, FunctionOfGradients) and subject.is_loud
-    asked = delta is not None or max_epsilon is not None or (noise_multiplier is not None and not loud)
+    asked = delta is not None or limits.max_epsilon is not None or (noise_multiplier is not None and not loud)
     if asked:
-        for name, value in (
-            ("dataset_size", dataset_size), ("dimension", dimension), ("noise_multiplier", noise_multiplier), ("delta", delta),
-        ):  # fmt: skip
+        sized = {"dataset_size": dataset_size, "dimension": dimension}
+        for name, value in {**sized, "noise_multiplier": noise_multiplier, "delta": delta}.items():
             if value is None:
                 raise Missing(name, "to account for a run")
-    with bar(f"probing {subject.name}", 1) as shown:
+        sizes |= values.read(dimension=dimension, delta=delta)
+    with bar(f"probing {subject.name}", 1) as tell:
         found = probe(
             subject,
             seed=values.whole("seed", seed),
-            noise_multiplier=sigma,
-            dataset_size=size,
-            dimension=values.whole("dimension", str(dimension)) if asked else None,
-            sample_rate=rate,
-            batch_size=batch,
+            noise_multiplier=built_in.get("noise_multiplier"),
+            **sizes,
             steps=lambda mechanism: steps_of(mechanism, steps, epochs),
-            delta=values.number("delta", str(delta)) if asked else None,
-            progress=lambda done, total: (
-                None if shown is None else shown[0].update(shown[1], completed=done, total=total)
-            ),
+            progress=lambda done, total: tell(completed=done, total=total),
         )
     if json:
         emit_json(found.to_dict())

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from time import monotonic
 
-from rich.progress import BarColumn, Progress, ProgressColumn, Task, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TimeRemainingColumn
 from rich.text import Text
 
 from noisymean.cli.output import error_console, note, said_beside_a_bar
@@ -15,18 +16,17 @@ _SECONDS_BETWEEN_LINES = 15.0
 
 
 @contextmanager
-def bar(what: str, total: int) -> Iterator[Callable[[], None]]:
-    """A function to be called after each of `total` parts; silent in a log."""
-    columns = (said_beside_a_bar("{task.description}"), BarColumn(), TimeRemainingColumn())
+def bar(what: str, total: int, *, counted: bool = False) -> Iterator[Callable[..., None]]:
+    """A function that takes what has changed, as `Progress.update` of rich does: `advance=1`, `completed=3`; silent in a log."""
+    count: tuple[ProgressColumn, ...] = (MofNCompleteColumn(),) if counted else ()
+    columns = (said_beside_a_bar("{task.description}"), BarColumn(), *count, TimeRemainingColumn())
     console = error_console()
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as shown:
-        task = shown.add_task(what, total=total)
-        yield lambda: shown.advance(task)
+        yield partial(shown.update, shown.add_task(what, total=total))
 
 
 class _Speed(ProgressColumn):
     def render(self, task: Task) -> Text:
-        """Trials per second, as soon as there are any."""
         return Text(f"{task.speed:,.0f} trials/s" if task.speed else "")
 
 
@@ -37,12 +37,8 @@ def progress(trials: int) -> Iterator[Callable[[int], None]]:
     if not console.is_terminal:
         yield _Lines(trials)
         return
-    columns = (
-        said_beside_a_bar("{task.completed:,.0f} of {task.total:,.0f} trials"),
-        BarColumn(),
-        _Speed(),
-        TimeRemainingColumn(),
-    )
+    words = said_beside_a_bar("{task.completed:,.0f} of {task.total:,.0f} trials")
+    columns = (words, BarColumn(), _Speed(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True) as shown:
         task = shown.add_task("", total=trials)
         yield lambda finished: shown.update(task, completed=finished)

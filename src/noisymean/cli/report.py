@@ -49,8 +49,8 @@ def command(
     *,
     described: options.Described,
     asked: options.Asked,
-    out: Annotated[str | None, options.text_option("--out", "FILE", "The page: FILE.html.", show_default=False)] = None,
-    title: Annotated[str, options.text_option("--title", "TEXT", "The heading of the page.")] = _TITLE,
+    out: Annotated[str | None, options.text("FILE", "The page: FILE.html.", show_default=False)] = None,
+    title: Annotated[str, options.text("TEXT", "The heading of the page.")] = _TITLE,
     limits: gate.Limits,
     json: options.Json = False,
 ) -> None:
@@ -81,15 +81,14 @@ def command(
     runs = [run_of(described, asked)] if typed else []
     made: list[Section] = []
     judged: list[gate.Judgement] = []
-    with bar(
-        "computing the runs", _PARTS * (len(runs) + sum(isinstance(one, AccountRecord) for one in records))
-    ) as advance:
+    computed = len(runs) + sum(isinstance(one, AccountRecord) for one in records)
+    with bar("computing the runs", _PARTS * computed) as tell:
         for one in runs:
-            run = _run(one, advance)
+            run = _run(one, tell)
             made.append(sections.account_section(run, "run"))
             judged.append(gate.of_account(run.answer))
         for index, found in enumerate(records, 1):
-            section, results = _section(found, f"result-{index}", advance)
+            section, results = _section(found, f"result-{index}", tell)
             made.append(section)
             judged += results
     titled = [] if title == _TITLE else ["--title", title]
@@ -97,9 +96,8 @@ def command(
     write_page("out", target, sections.report(made, title=text_of(title), command=line))
     if json:
         listed = [{"kind": one.kind, "title": one.title, "verdict": one.banner.word} for one in made]
-        emit_json(
-            {"page": str(target), "verdict": banners.worst([one.banner.word for one in made]), "sections": listed}
-        )
+        verdict = banners.worst([one.banner.word for one in made])
+        emit_json({"page": str(target), "verdict": verdict, "sections": listed})
     else:
         for part in made:
             say(console(), f"{part.title}: {part.banner.headline}")
@@ -131,10 +129,15 @@ def _content(name: str) -> bytes:
     return bytes(content)
 
 
-def _section(found: Record, name: str, advance: Callable[[], None]) -> tuple[Section, list[gate.Judgement]]:
+def _section(found: Record, name: str, tell: Callable[..., None]) -> tuple[Section, list[gate.Judgement]]:
     """What is shown of a file, and what it says to a script."""
     if isinstance(found, AccountRecord):
-        run = _checked(found, advance)
+        try:
+            run = _run(found.asked, tell, stated=found)
+        except BadRecord:
+            raise
+        except NoisymeanError as fault:
+            raise BadRecord(f"{found.file}: {fault}") from None
         return sections.account_section(run, name), [gate.of_account(run.answer)]
     if isinstance(found, AuditRecord):
         return sections.audit_section(found, name), [gate.of_audit_record(found)]
@@ -142,16 +145,6 @@ def _section(found: Record, name: str, advance: Callable[[], None]) -> tuple[Sec
 
 
 # --- runs --------------------------------------------------------------------------------------------------------------
-
-
-def _checked(found: AccountRecord, advance: Callable[[], None]) -> Run:
-    """The run of a file, computed again; refused where the file says something else."""
-    try:
-        return _run(found.asked, advance, stated=found)
-    except BadRecord:
-        raise
-    except NoisymeanError as fault:
-        raise BadRecord(f"{found.file}: {fault}") from None
 
 
 def _compare(found: AccountRecord, answer: Account) -> None:
@@ -171,14 +164,14 @@ def _compare(found: AccountRecord, answer: Account) -> None:
         raise BadRecord(f"{found.file}: verdict={found.verdict}: must be {answer.verdict}; write the file again")
 
 
-def _run(asked: AskedRun, advance: Callable[[], None], stated: AccountRecord | None = None) -> Run:
+def _run(asked: AskedRun, tell: Callable[..., None], stated: AccountRecord | None = None) -> Run:
     """Accounted for, and drawn where it can be; `stated` is what a file says of it."""
     answer = asked.account()
     if stated is not None:
         _compare(stated, answer)
-    advance()
+    tell(advance=1)
     elsewhere = asked.elsewhere()
-    advance()
+    tell(advance=1)
     grown, curves = None, None
     if asked.adjacency is not Adjacency.REPLACE_ONE:
         # where numbers leave double precision a picture is left out; the answer itself is never
@@ -188,7 +181,11 @@ def _run(asked: AskedRun, advance: Callable[[], None], stated: AccountRecord | N
             drawn = with_public_size(asked.mechanism, asked.adjacency)
             with contextlib.suppress(ArithmeticError, ValueError):
                 grown = growth(
-                    drawn, steps=asked.steps, delta=asked.delta, points=run_plots.POINTS, progress=lambda _: advance()
+                    drawn,
+                    steps=asked.steps,
+                    delta=asked.delta,
+                    points=run_plots.POINTS,
+                    progress=lambda _: tell(advance=1),
                 )
     return Run(
         answer=answer,

@@ -10,6 +10,7 @@ from noisymean import __version__
 from noisymean.audit import Processes
 from noisymean.cli import options, values
 from noisymean.cli.faults import BAD_INPUT, OUR_FAULT
+from noisymean.cli.options import text
 from noisymean.cli.output import console, emit_json, folder, need_matplotlib, note, say
 from noisymean.cli.progress import progress
 from noisymean.errors import InvalidInput
@@ -24,14 +25,11 @@ _NAMES = ", ".join((*EXPERIMENTS, ALL))
 
 def command(
     name: Annotated[str, typer.Argument(metavar="NAME", help=f"Which: {_NAMES}.")],
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer trials: minutes instead of hours.")] = False,
-    out: Annotated[str, typer.Option("--out", metavar="DIR", help="Folder for pictures and data.")] = "out",
-    seed: Annotated[str, typer.Option("--seed", metavar="S", help="Same seed, same numbers.")] = "0",
-    jobs: Annotated[str, typer.Option("--jobs", metavar="J", help="Processes.")] = "1",
-    data_dir: Annotated[
-        str | None,
-        typer.Option("--data-dir", metavar="DIR", help="Images in torchvision's layout [default: as fetched]."),
-    ] = None,
+    quick: Annotated[bool, options.flag("--quick", "Fewer trials: minutes instead of hours.")] = False,
+    out: Annotated[str, text("DIR", "Folder for pictures and data.")] = "out",
+    seed: Annotated[str, text("S", "Same seed, same numbers.")] = "0",
+    jobs: Annotated[str, text("J", "Processes.")] = "1",
+    data_dir: Annotated[str | None, text("DIR", "Images in torchvision's layout [default: as fetched].")] = None,
     json: options.Json = False,
 ) -> None:
     """A figure or table of the paper, run again; or all of them.

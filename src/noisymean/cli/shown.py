@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 from rich import box
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TaskID, TimeRemainingColumn
 from rich.table import Table
 
-from noisymean.cli.output import error_console, said_beside_a_bar
 from noisymean.results import Lines
 
 
@@ -25,16 +19,3 @@ def table_of(
     for place, row in enumerate(lines.rows):
         table.add_row(*row, end_section=place == gap_after)
     return table
-
-
-@contextmanager
-def bar(what: str, total: int, *, counted: bool = False) -> Iterator[tuple[Progress, TaskID] | None]:
-    """A progress bar on standard error; None where that is no terminal."""
-    out: Console = error_console()
-    if not out.is_terminal:
-        yield None
-        return
-    count: tuple[ProgressColumn, ...] = (MofNCompleteColumn(),) if counted else ()
-    columns = (said_beside_a_bar("{task.description}"), BarColumn(), *count, TimeRemainingColumn())
-    with Progress(*columns, console=out, transient=True) as shown:
-        yield shown, shown.add_task(what, total=total)

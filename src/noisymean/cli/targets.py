@@ -1,17 +1,16 @@
 """From the TARGET of an audit and its options to the thing that is audited.
 
-To add a target: a builder that takes the name and what was typed, and a line in BUILDERS.
+To add a target: a builder that takes the name, what was typed and the seed, and a line in BUILDERS.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import MISSING, dataclass, fields
-from enum import Enum
-from typing import Any, TypeVar, final
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Annotated, Any, TypeAlias, final
 
-from noisymean.cli import values
-from noisymean.cli.complaints import Missing, option, refused
+from noisymean.cli import options, values
+from noisymean.cli.complaints import Missing, option
 from noisymean.cli.mechanism import mechanism_of
 from noisymean.errors import InvalidInput
 from noisymean.mechanisms import KINDS, SGM, exact_rate
@@ -23,43 +22,40 @@ from noisymean.targets.records import Gradients
 from noisymean.targets.registry import NAMES as LIBRARIES
 from noisymean.targets.registry import first_word
 
-Choice = TypeVar("Choice", bound=Enum)
+_Text: TypeAlias = str | None
 
 
 @final
-@dataclass(frozen=True)
-class Typed:
-    """The options of an audit that describe its target, as text."""
+@dataclass(frozen=True, kw_only=True)
+class Typed(options.Group):
+    """The options of an audit that describe its target."""
 
-    mechanism: str | None
-    dataset_size: str | None
-    dimension: str | None
-    sample_rate: str | None
-    batch_size: str | None
-    noise_multiplier: str | None
-    max_grad_norm: str | None
-    gradients: str | None
-    steps: str | None
-    seed: int
-    images: str | None = None
-    data_dir: str | None = None
-    loss_reduction: str = "mean"
-    poisson: bool = True
-    mode: str = "replay"
-    denominator: str = "paper"
-    device: str = "auto"
-
-    @classmethod
-    def of(cls, options: Mapping[str, Any], seed: int) -> Typed:
-        """Those among all options of the command."""
-        return cls(seed=seed, **{one.name: options[one.name] for one in fields(cls) if one.name != "seed"})
+    mechanism: Annotated[_Text, options.text("NAME", "As in 'noisymean curve'; of FILE.py:NAME, if known.")] = None
+    dataset_size: options.DatasetSize = None
+    dimension: options.Dimension = None
+    sample_rate: options.SampleRate = None
+    batch_size: options.BatchSize = None
+    noise_multiplier: Annotated[_Text, options.text("s", "Noise over the clipping bound.")] = None
+    max_grad_norm: Annotated[_Text, options.text("C", "Clipping bound [default: 0.1].")] = None
+    gradients: Annotated[_Text, options.text("KIND", "random, zero, aligned or opposed [default: random].")] = None
+    steps: options.Steps = None
+    images: Annotated[_Text, options.text("NAME", "For a method: mnist, fashion-mnist or cifar10.")] = None
+    data_dir: Annotated[_Text, options.text("DIR", "Images in torchvision's layout.")] = None
+    loss_reduction: Annotated[str, options.text("NAME", "For Opacus: mean or sum.")] = "mean"
+    poisson: Annotated[
+        bool, options.flag("--poisson/--no-poisson", "For Opacus 0.14.0 and 0.15.0: their poisson option.")
+    ] = True
+    mode: Annotated[str, options.text("NAME", "For Opacus: replay gradients, or compute them in full.")] = "replay"
+    denominator: Annotated[str, options.text("NAME", "For dpsur: paper (the batch) or code (another batch).")] = "paper"
+    device: Annotated[str, options.text("NAME", "For Opacus: auto (an accelerator if there is one), cpu or cuda.")] = (
+        "auto"
+    )
 
     def only(self, kind: str, *used: str) -> None:
         """Complain about an option that means nothing to this kind of target: silence would look like an answer."""
         for field in fields(self):
             value = getattr(self, field.name)
-            default = None if field.default is MISSING else field.default
-            if field.name not in (*used, "seed") and value != default:
+            if field.name not in used and value != field.default:
                 typed = "--no-poisson" if field.name == "poisson" else option(field.name)
                 raise InvalidInput(field.name, value, f"left out: {kind} does not use it", f"drop {typed}")
 
@@ -71,47 +67,37 @@ class Typed:
 
     def settings(self) -> dict[str, Any]:
         """The numbers of a run on gradients of our making, those that were typed."""
-        read: dict[str, Callable[[str, str], Any]] = {
-            "dataset_size": values.whole, "dimension": values.whole, "steps": values.whole, "batch_size": values.whole,
-            "noise_multiplier": values.number, "max_grad_norm": values.number,
-            "sample_rate": lambda name, text: exact_rate(values.rate(name, text)),
-        }  # fmt: skip
-        typed = {name: getattr(self, name) for name in read}
-        return {name: read[name](name, text) for name, text in typed.items() if text is not None}
+        given = values.read(**{name: getattr(self, name) for name in _NUMBERS})
+        return {name: exact_rate(value) if name == "sample_rate" else value for name, value in given.items()}
+
+    def engine(self) -> dict[str, Any]:
+        """How a step of Opacus is run."""
+        from noisymean.targets.opacus_releases.setup import Mode, Reduction
+
+        return {
+            "mode": values.choice("mode", self.mode, Mode),
+            "reduction": values.choice("loss_reduction", self.loss_reduction, Reduction),
+            "poisson": self.poisson,
+            "device": self.device,
+        }
 
 
-_RUN = (
-    "dataset_size",
-    "dimension",
-    "sample_rate",
-    "batch_size",
-    "noise_multiplier",
-    "max_grad_norm",
-    "gradients",
-    "steps",
-)
+_SIZES = ("dataset_size", "dimension", "sample_rate", "batch_size", "noise_multiplier")
+_NUMBERS = (*_SIZES, "max_grad_norm", "steps")
+_RUN = (*_NUMBERS, "gradients")
 
 
-def _choice(name: str, text: str, allowed: type[Choice]) -> Choice:
-    if text not in {one.value for one in allowed}:
-        raise refused(name, text)
-    return allowed(text)
-
-
-def _synthetic(text: str, typed: Typed) -> Target:
+def _synthetic(text: str, typed: Typed, seed: int) -> Target:
     typed.only("a synthetic target", "mechanism", *_RUN)
     typed.need("mechanism", "noise_multiplier", "dataset_size", "dimension")
-    names = ("dataset_size", "dimension", "sample_rate", "batch_size", "noise_multiplier")
-    mechanism = mechanism_of(name=str(typed.mechanism), **{name: getattr(typed, name) for name in names})
-    kind = _choice("gradients", typed.gradients or Gradients.RANDOM.value, Gradients)
+    mechanism = mechanism_of(name=typed.mechanism, **{name: getattr(typed, name) for name in _SIZES})
+    kind = values.choice("gradients", typed.gradients or Gradients.RANDOM.value, Gradients)
     rest = {name: value for name, value in typed.settings().items() if name in ("max_grad_norm", "steps")}
-    return entry.target_of(mechanism, gradients=kind, gradient_seed=typed.seed, **rest)
+    return entry.target_of(mechanism, gradients=kind, gradient_seed=seed, **rest)
 
 
-def _opacus(text: str, typed: Typed) -> Target:
+def _opacus(text: str, typed: Typed, seed: int) -> Target:
     """A release on gradients with a structure, for any N: the library's own engine, loader and step."""
-    from noisymean.targets.opacus_releases.setup import Mode, Reduction
-
     if typed.mechanism is not None:
         raise InvalidInput("mechanism", typed.mechanism, "left out: the release decides it", "drop --mechanism")
     typed.only("a release of Opacus", *_RUN, "loss_reduction", "poisson", "mode", "device")
@@ -121,19 +107,15 @@ def _opacus(text: str, typed: Typed) -> Target:
     return entry.target_of(
         text,
         **typed.settings(),
-        gradients=_choice("structure", typed.gradients or "zero", Structure),
-        mode=_choice("mode", typed.mode, Mode),
-        reduction=_choice("loss_reduction", typed.loss_reduction, Reduction),
-        poisson=typed.poisson,
-        device=typed.device,
+        gradients=values.choice("structure", typed.gradients or "zero", Structure),
+        **typed.engine(),
     )
 
 
-def _method(text: str, typed: Typed) -> Target:
+def _method(text: str, typed: Typed, seed: int) -> Target:
     """A published method on real images, at the paper's settings unless others are given."""
     from noisymean.paper.dpsur import Denominator
     from noisymean.paper.methods import dpsur_method, opacus_method
-    from noisymean.targets.opacus_releases.setup import Mode, Reduction
 
     name, _, release = text.partition("==")
     own = ("denominator",) if name == "dpsur" else ("loss_reduction", "poisson", "mode", "device")
@@ -142,20 +124,13 @@ def _method(text: str, typed: Typed) -> Target:
     if name == "dpsur":
         if release:
             raise InvalidInput("target", text, "dpsur without a release", "its step is its own, not that of Opacus")
-        return dpsur_method(images, denominator=_choice("denominator", typed.denominator, Denominator), **settings)
-    return opacus_method(
-        name,
-        images,
-        release=release or None,
-        mode=_choice("mode", typed.mode, Mode),
-        reduction=_choice("loss_reduction", typed.loss_reduction, Reduction),
-        poisson=typed.poisson,
-        device=typed.device,
-        **settings,
-    )
+        return dpsur_method(
+            images, denominator=values.choice("denominator", typed.denominator, Denominator), **settings
+        )
+    return opacus_method(name, images, release=release or None, **typed.engine(), **settings)
 
 
-def _in_file(text: str, typed: Typed) -> Target:
+def _in_file(text: str, typed: Typed, seed: int) -> Target:
     """A function of gradients, the one that a probe takes; or one that has datasets of its own."""
     file, attribute = files.place_of(text)
     function = files.loaded(file, attribute)
@@ -170,12 +145,12 @@ def _in_file(text: str, typed: Typed) -> Target:
         text,
         **typed.settings(),
         mechanism=typed.mechanism,
-        gradients=_choice("gradients", typed.gradients or Gradients.RANDOM.value, Gradients),
-        gradient_seed=typed.seed,
+        gradients=values.choice("gradients", typed.gradients or Gradients.RANDOM.value, Gradients),
+        gradient_seed=seed,
     )
 
 
-BUILDERS: dict[str, Callable[[str, Typed], Target]] = {
+BUILDERS: dict[str, Callable[[str, Typed, int], Target]] = {
     "synthetic": _synthetic,
     "opacus": _opacus,
     **dict.fromkeys(("dpsgd-hf", "dpsur", "dp-feta", "privimage"), _method),
@@ -183,14 +158,14 @@ BUILDERS: dict[str, Callable[[str, Typed], Target]] = {
 NAMES = ("synthetic", *LIBRARIES, "FILE.py:NAME")
 
 
-def target_of(text: str, typed: Typed) -> Target:
+def target_of(text: str, typed: Typed, seed: int) -> Target:
     """A target by name, or FILE.py:NAME."""
     if ".py:" in text:
-        return _in_file(text, typed)
+        return _in_file(text, typed, seed)
     word = first_word(text)
     if word not in BUILDERS or (word == "synthetic" and text != word):
         raise InvalidInput("target", text, f"one of {', '.join(NAMES)}", "e.g. noisymean audit mine.py:release")
-    return BUILDERS[word](text, typed)
+    return BUILDERS[word](text, typed, seed)
 
 
 def claim_of(target: Target, typed: Typed, epsilon: str | None, delta: str | None) -> entry.Claim | None:

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 from decimal import Decimal
+from enum import Enum
+from typing import Any, TypeVar
 
 from noisymean.cli.complaints import refused
+
+Choice = TypeVar("Choice", bound=Enum)
 
 # Lengths are bounded so that a hostile number, such as 1e999999999, is refused instead of being written out.
 _WHOLE = re.compile(r"[+-]?[0-9]{1,40}(_[0-9]{1,40}){0,20}", re.ASCII)
@@ -53,3 +58,22 @@ def probabilities(name: str, text: str) -> list[float]:
     if not all(0.0 <= value <= 1.0 for value in values):
         raise refused(name, text)
     return values
+
+
+def choice(name: str, text: str, allowed: type[Choice]) -> Choice:
+    """One of the values of an enumeration."""
+    if text not in {one.value for one in allowed}:
+        raise refused(name, text)
+    return allowed(text)
+
+
+def read(**texts: str | None) -> dict[str, Any]:
+    """The values of these options by their Python names; what was not typed is left out."""
+    return {name: _READERS[name](name, text) for name, text in texts.items() if text is not None}
+
+
+_READERS: dict[str, Callable[[str, str], Any]] = {
+    **dict.fromkeys(("dataset_size", "dimension", "batch_size", "steps"), whole),
+    **dict.fromkeys(("noise_multiplier", "max_grad_norm", "delta", "epsilon"), number),
+    "sample_rate": rate,
+}

@@ -28,16 +28,6 @@ CURVE_POINTS, GROWTH_POINTS = 129, 5
 Tell: TypeAlias = Callable[[Any], None]
 
 
-def numbers(question: AskedRun, tell: Tell) -> Account:
-    """Claimed, leakage, guarantee, verdict."""
-    return question.account()
-
-
-def elsewhere(question: AskedRun, tell: Tell) -> tuple[int, Account] | None:
-    """The same at another N that says more; None where none does."""
-    return question.elsewhere()
-
-
 def whole_run(question: AskedRun, tell: Tell) -> RunCurves:
     """The trade-off curves after all rounds; on the way, those without the guarantee."""
     return run_curves(moving_pair(question.mechanism), ALPHA, steps=question.steps, points=CURVE_POINTS, progress=tell)
@@ -66,8 +56,9 @@ def _grown(answers: Sequence[Account]) -> Growth:
 
 
 PARTS: dict[str, Callable[[AskedRun, Tell], Any]] = {
-    "numbers": numbers,
-    "elsewhere": elsewhere,
+    # claimed, leakage, guarantee, verdict; and the same at another N that says more, None where none does
+    "numbers": lambda question, tell: question.account(),
+    "elsewhere": lambda question, tell: question.elsewhere(),
     "run": whole_run,
     "one-round": one_round,
     "growth": growth,

@@ -27,6 +27,9 @@ _GRAPH: Any = {
 }
 
 
+_SUBTITLE = "What is claimed for a run of DP-SGD, what it certainly leaks, and what is guaranteed."
+
+
 def index() -> str:
     """The empty page: its language, and the colours of light and dark by their names."""
     light, dark = (
@@ -50,15 +53,7 @@ def layout() -> html.Div:
             dcc.Store(id="palette", data=exchange()),
             dcc.Store(id="scheme"),
             dcc.Store(id="settings"),
-            html.Header(
-                [
-                    html.H1("noisymean explore"),
-                    html.P(
-                        "What is claimed for a run of DP-SGD, what it certainly leaks, and what is guaranteed.",
-                        className="subtitle",
-                    ),
-                ]
-            ),
+            html.Header([html.H1("noisymean explore"), html.P(_SUBTITLE, className="subtitle")]),
             html.Main([html.Section(_controls(), className="controls"), html.Section(_results(), className="results")]),
         ]
     )
@@ -68,17 +63,14 @@ def layout() -> html.Div:
 
 
 def _controls() -> list[Any]:
+    denominators = {name: html.Span(f" {typeset(kind.denominator)}", className="muted") for name, kind in KINDS.items()}
     return [
         html.H2("The run"),
         html.Div("The sum of the clipped gradients is divided by", className="label", id="mechanism-label"),
         dcc.RadioItems(
             id="mechanism",
             options=[
-                {
-                    "value": name,
-                    "label": html.Span([html.B(name), html.Span(f" {typeset(kind.denominator)}", className="muted")]),
-                }
-                for name, kind in KINDS.items()
+                {"value": name, "label": html.Span([html.B(name), shown])} for name, shown in denominators.items()
             ],
             value=DEFAULT_MECHANISM,
             className="mechanisms",
@@ -95,38 +87,30 @@ def _control(control: Control) -> html.Div:
     low, high = control.ends
     every = max(1, math.ceil((high - low) / 6))
     marks = {power: _power(power) for power in range(math.ceil(low), math.floor(high) + 1, every)}
-    return html.Div(
-        [
-            html.Label(
-                [html.I(control.symbol), html.Span(f" {control.label}")],
-                htmlFor=f"box-{control.name}",
-                className="label",
-            ),
-            dcc.Input(
-                id=f"box-{control.name}",
-                type="text",
-                autoComplete="off",
-                spellCheck="false",
-                debounce=True,
-                value=control.default,
-                maxLength=60,
-            ),
-            dcc.Slider(
-                id=f"slider-{control.name}",
-                min=low,
-                max=high,
-                step=0.01,
-                value=control.start,
-                marks=marks,
-                included=False,
-                updatemode="mouseup",
-                allow_direct_input=False,
-                tooltip={"placement": "top", "transform": "whole" if control.whole else "decimal"},
-            ),
-        ],
-        id=f"control-{control.name}",
-        className="control",
+    named = [html.I(control.symbol), html.Span(f" {control.label}")]
+    label = html.Label(named, htmlFor=f"box-{control.name}", className="label")
+    box = dcc.Input(
+        id=f"box-{control.name}",
+        type="text",
+        autoComplete="off",
+        spellCheck="false",
+        debounce=True,
+        value=control.default,
+        maxLength=60,
     )
+    slider = dcc.Slider(
+        id=f"slider-{control.name}",
+        min=low,
+        max=high,
+        step=0.01,
+        value=control.start,
+        marks=marks,
+        included=False,
+        updatemode="mouseup",
+        allow_direct_input=False,
+        tooltip={"placement": "top", "transform": "whole" if control.whole else "decimal"},
+    )
+    return html.Div([label, box, slider], id=f"control-{control.name}", className="control")
 
 
 def _power(power: int) -> str:
@@ -137,81 +121,35 @@ def _power(power: int) -> str:
 
 
 def _results() -> list[Any]:
+    said = html.Div(id="banner", role="status", **_SPOKEN)
+    copy = dcc.Clipboard(target_id="command", title="copy the command", className="copy")
+    tabs = [dcc.Tab(label="the whole run", value="run"), dcc.Tab(label="one round", value="one-round")]
+    curves = _figure(
+        "curves",
+        "Trade-off curves",
+        dcc.Tabs(id="tab", value="run", children=tabs, mobile_breakpoint=0),
+        "Least false negative rate β of telling D' from D at false positive rate α: high is private.",
+    )
+    growth = _figure("growth", "ε against steps", None, "The truth is between leakage and guarantee.")
     return [
-        _loading(
-            "numbers-loading",
-            [
-                html.Div(id="banner", role="status", **_SPOKEN),
-                html.Div(id="numbers", className="numbers"),
-                dcc.Store(id="answer"),
-            ],
-        ),
-        html.Div(
-            [
-                html.Code(id="command"),
-                dcc.Clipboard(target_id="command", title="copy the command", className="copy"),
-            ],
-            className="command",
-        ),
+        _loading("numbers-loading", [said, html.Div(id="numbers", className="numbers"), dcc.Store(id="answer")]),
+        html.Div([html.Code(id="command"), copy], className="command"),
         html.Div(id="about"),
         html.Div(id="elsewhere", className="about"),
         dcc.Store(id="elsewhere-data"),
-        html.Div(
-            [
-                _figure(
-                    "curves",
-                    "Trade-off curves",
-                    dcc.Tabs(
-                        id="tab",
-                        value="run",
-                        children=[
-                            dcc.Tab(label="the whole run", value="run"),
-                            dcc.Tab(label="one round", value="one-round"),
-                        ],
-                        mobile_breakpoint=0,
-                    ),
-                    "Least false negative rate β of telling D' from D at false positive rate α: high is private.",
-                ),
-                _figure("growth", "ε against steps", None, "The truth is between leakage and guarantee."),
-            ],
-            className="side",
-        ),
+        html.Div([curves, growth], className="side"),
     ]
 
 
 def _figure(name: str, title: str, above: Any, caption: str) -> html.Div:
-    return html.Div(
-        [
-            html.H2(title),
-            above,
-            _loading(
-                f"{name}-loading",
-                [
-                    html.Div(
-                        dcc.Graph(id=f"{name}-graph", config=_GRAPH, figure={"data": [], "layout": {}}),
-                        className="plot",
-                    ),
-                    html.P(id=f"{name}-note", className="warning"),
-                    dcc.Store(id=f"{name}-data"),
-                ],
-            ),
-            html.P(
-                [
-                    html.Span(caption + " ", className="note"),
-                    html.Span(
-                        [
-                            html.A("CSV", id=f"{name}-csv", href="#", download=""),
-                            " · ",
-                            html.Button("PNG", id=f"{name}-png", type="button", className="link"),
-                        ],
-                        className="exports",
-                    ),
-                ],
-                className="below",
-            ),
-        ],
-        className="picture",
-    )
+    graph = dcc.Graph(id=f"{name}-graph", config=_GRAPH, figure={"data": [], "layout": {}})
+    note = html.P(id=f"{name}-note", className="warning")
+    table = html.A("CSV", id=f"{name}-csv", href="#", download="")
+    picture = html.Button("PNG", id=f"{name}-png", type="button", className="link")
+    exports = html.Span([table, " · ", picture], className="exports")
+    drawn = _loading(f"{name}-loading", [html.Div(graph, className="plot"), note, dcc.Store(id=f"{name}-data")])
+    below = html.P([html.Span(caption + " ", className="note"), exports], className="below")
+    return html.Div([html.H2(title), above, drawn, below], className="picture")
 
 
 def _loading(name: str, children: list[Any]) -> dcc.Loading:
@@ -247,29 +185,21 @@ def three_numbers(answer: Account | None) -> list[html.Div]:
         text = "–" if answer is None else account_words.number(answer, name)
         # a number that is not there has its reason beside it
         why = account_words.why_no_guarantee(answer) if answer is not None and name == "guarantee" else None
-        tiles.append(
-            html.Div(
-                [
-                    html.Div(f"{name} ε", className="name"),
-                    html.Div(text, id=f"number-{name}", className="value" if len(text) < 9 else "value long"),
-                    html.Div(meaning if why is None else f"{meaning}: {why}", className="meaning"),
-                ],
-                className=f"number {name}",
-            )
-        )
+        shown = [
+            html.Div(f"{name} ε", className="name"),
+            html.Div(text, id=f"number-{name}", className="value" if len(text) < 9 else "value long"),
+            html.Div(meaning if why is None else f"{meaning}: {why}", className="meaning"),
+        ]
+        tiles.append(html.Div(shown, className=f"number {name}"))
     return tiles
 
 
 def about(answer: Account) -> html.Div:
     """The pair that proves the leakage, and the notes."""
-    return html.Div(
-        [
-            html.P([html.B("The pair that proves the leakage: "), html.Span(f"{answer.leakage.pair}.", id="pair")]),
-            html.P("C is the clipping bound.", className="note"),
-            html.Ul([html.Li(f"{note}.") for note in answer.remarks], id="notes") if answer.remarks else None,
-        ],
-        className="about",
-    )
+    pair = html.P([html.B("The pair that proves the leakage: "), html.Span(f"{answer.leakage.pair}.", id="pair")])
+    bound = html.P("C is the clipping bound.", className="note")
+    notes = html.Ul([html.Li(f"{note}.") for note in answer.remarks], id="notes") if answer.remarks else None
+    return html.Div([pair, bound, notes], className="about")
 
 
 def at_another_size(size: int, other: Account) -> html.Ul:

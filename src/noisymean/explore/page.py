@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -72,10 +73,7 @@ def _in_the_browser(app: Any) -> None:
     )
     app.clientside_callback(
         function("show"),
-        Output("banner", "children"),
-        Output("numbers", "children"),
-        Output("about", "children"),
-        Output("command", "children"),
+        *(Output(name, "children") for name in ("banner", "numbers", "about", "command")),
         Output("elsewhere", "children", allow_duplicate=True),
         Input("answer", "data"),
         State("settings", "data"),
@@ -113,32 +111,27 @@ def _answered(app: dash.Dash, read: Reader, workers: Workers) -> None:
     newest = Newest()
 
     def asked(part: str, settings: dict[str, Any]) -> Outcome:
-        """The outcome of one part for what the page's controls say."""
+        """The outcome of one part for what the page's controls say, while that is wanted."""
         wanted = newest.wanted(str(settings["page"])[:40], int(settings["serial"]))
-        try:
-            return workers.ask(part, read(Settings.of(settings["values"])), wanted)
-        except NoisymeanError as fault:
-            return Outcome("refused", message=in_symbols(fault))
+        outcome = _outcome(part, settings["values"], read, workers, wanted)
+        if outcome.kind == "unwanted":
+            raise dash.exceptions.PreventUpdate
+        return outcome
 
     @app.callback(Output("answer", "data"), Input("settings", "data"), prevent_initial_call=True)
     def numbers(settings: dict[str, Any]) -> dict[str, Any]:
-        outcome = asked("numbers", settings)
-        if outcome.kind == "unwanted":
-            raise dash.exceptions.PreventUpdate
-        return {"key": settings["key"], **_shown(outcome, Settings.of(settings["values"]), workers.limit)}
+        shown = _shown(asked("numbers", settings), Settings.of(settings["values"]), workers.limit)
+        return {"key": settings["key"], **shown}
 
     def picture(part: str, answer: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
         if answer["key"] != settings["key"]:
             raise dash.exceptions.PreventUpdate
-        csv = f"/csv/{part}?{settings['key']}"
-        if not answer["drawable"]:
-            return {"key": settings["key"], "figure": None, "note": "", "csv": csv}
-        outcome = asked(part, settings)
-        if outcome.kind == "unwanted":
-            raise dash.exceptions.PreventUpdate
-        figure = None if outcome.answer is None else _figure(outcome.answer)
-        note = _missing(part, outcome, workers.limit, bounded=answer["bounded"])
-        return {"key": settings["key"], "figure": figure, "note": note, "csv": csv}
+        figure, note = None, ""
+        if answer["drawable"]:
+            outcome = asked(part, settings)
+            figure = None if outcome.answer is None else _figure(outcome.answer)
+            note = _missing(part, outcome, workers.limit, bounded=answer["bounded"])
+        return {"key": settings["key"], "figure": figure, "note": note, "csv": f"/csv/{part}?{settings['key']}"}
 
     @app.callback(
         Output("curves-data", "data"),
@@ -168,34 +161,38 @@ def _answered(app: dash.Dash, read: Reader, workers: Workers) -> None:
         return {"key": settings["key"], "children": None if found is None else components.at_another_size(*found)}
 
 
+def _outcome(
+    part: str, values: Mapping[str, object], read: Reader, workers: Workers, wanted: Callable[[], bool] = lambda: True
+) -> Outcome:
+    """One part of the answer to what was typed."""
+    try:
+        return workers.ask(part, read(Settings.of(values)), wanted)
+    except NoisymeanError as fault:
+        return Outcome("refused", message=in_symbols(fault))
+
+
 def _shown(outcome: Outcome, settings: Settings, limit: float) -> dict[str, Any]:
     """Banner, numbers, what is to be said about them, and the command; `drawable` where pictures make sense."""
-    command = components.command_line(settings)
-    if outcome.kind == "complete":
-        answer: Account = outcome.answer
-        return {
-            "banner": components.banner(account_banner(answer)),
-            "numbers": components.three_numbers(answer),
-            "about": components.about(answer),
-            "command": command,
-            "drawable": True,
-            "bounded": answer.guarantee.epsilon is not None,
-        }
-    if outcome.kind == "slow":
-        longer = f"This setting takes longer than {limit:g} seconds: run the command below."
-        shown = Banner("slow", "unknown", "takes longer", longer)
-    elif outcome.kind == "refused":
-        shown = Banner("refused", "bad", "not possible", outcome.message)
-    else:
-        below = "The command below shows it in full."
-        shown = Banner("failed", "bad", "a fault of noisymean", outcome.message, below)
+    answer: Account | None = None
+    match outcome.kind:
+        case "complete":
+            answer = outcome.answer
+            shown = account_banner(outcome.answer)
+        case "slow":
+            longer = f"This setting takes longer than {limit:g} seconds: run the command below."
+            shown = Banner("slow", "unknown", "takes longer", longer)
+        case "refused":
+            shown = Banner("refused", "bad", "not possible", outcome.message)
+        case _:
+            below = "The command below shows it in full."
+            shown = Banner("failed", "bad", "a fault of noisymean", outcome.message, below)
     return {
         "banner": components.banner(shown),
-        "numbers": components.three_numbers(None),
-        "about": None,
-        "command": None if outcome.kind == "refused" else command,
-        "drawable": outcome.kind == "slow",
-        "bounded": False,
+        "numbers": components.three_numbers(answer),
+        "about": None if answer is None else components.about(answer),
+        "command": None if outcome.kind == "refused" else components.command_line(settings),
+        "drawable": outcome.kind in ("complete", "slow"),
+        "bounded": answer is not None and answer.guarantee.epsilon is not None,
     }
 
 
@@ -220,14 +217,9 @@ def _missing(part: str, outcome: Outcome, limit: float, *, bounded: bool) -> str
 
 
 def _figure(answer: RunCurves | Curves | Growth) -> dict[str, Any]:
-    if isinstance(answer, Growth):
-        figure = figures.epsilon_against_steps(answer)
-    elif isinstance(answer, Curves):
-        figure = figures.tradeoff_curves(
-            RunCurves(answer.alpha, answer.claimed, answer.leakage, answer.guarantee_tight)
-        )
-    else:
-        figure = figures.tradeoff_curves(answer)
+    if isinstance(answer, Curves):
+        answer = RunCurves(answer.alpha, answer.claimed, answer.leakage, answer.guarantee_tight)
+    figure = figures.epsilon_against_steps(answer) if isinstance(answer, Growth) else figures.tradeoff_curves(answer)
     drawn: dict[str, Any] = figure.to_plotly_json()
     return drawn
 
@@ -240,21 +232,14 @@ def _downloads(server: flask.Flask, read: Reader, workers: Workers) -> None:
     def table(part: str) -> flask.Response:
         if part not in ("run", "one-round", "growth"):
             flask.abort(404)
-        try:
-            outcome = workers.ask(part, read(Settings.of(flask.request.args)))
-        except NoisymeanError as fault:
-            outcome = Outcome("refused", message=in_symbols(fault))
-        match outcome.kind:
-            case "complete":
-                headers = {"Content-Disposition": f'attachment; filename="noisymean-{part}.csv"'}
-                return flask.Response(_csv(outcome.answer), mimetype="text/csv", headers=headers)
-            case "refused":
-                return flask.Response(f"{outcome.message}\n", 400, mimetype="text/plain")
-            case "slow":
-                line = f"this setting takes longer than {workers.limit:g} seconds\n"
-                return flask.Response(line, 503, mimetype="text/plain")
-            case _:
-                return flask.Response(f"{outcome.message}\n", 500, mimetype="text/plain")
+        outcome = _outcome(part, flask.request.args, read, workers)
+        if outcome.kind == "complete":
+            headers = {"Content-Disposition": f'attachment; filename="noisymean-{part}.csv"'}
+            return flask.Response(_csv(outcome.answer), mimetype="text/csv", headers=headers)
+        slow = f"this setting takes longer than {workers.limit:g} seconds"
+        line = slow if outcome.kind == "slow" else outcome.message
+        status = {"refused": 400, "slow": 503}.get(outcome.kind, 500)
+        return flask.Response(f"{line}\n", status, mimetype="text/plain")
 
 
 def _csv(answer: RunCurves | Curves | Growth) -> str:

@@ -6,13 +6,12 @@ their headers, Host and Origin, and refused. What is served may load nothing fro
 
 from __future__ import annotations
 
-import importlib.util
 import socket
 from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from noisymean.errors import InvalidInput, MissingDependency
+from noisymean.errors import InvalidInput
 from noisymean.explore.settings import Reader
 
 if TYPE_CHECKING:
@@ -21,13 +20,6 @@ if TYPE_CHECKING:
 LOOPBACK = "127.0.0.1"
 HIGHEST_PORT = 65535
 _NAMES = ("127.0.0.1", "localhost")
-
-
-def need_dash() -> None:
-    """Complain at once when the page cannot be made."""
-    for package in ("dash", "plotly"):
-        if importlib.util.find_spec(package) is None:
-            raise MissingDependency(package, "explore")
 
 
 def bound(port: int) -> socket.socket:
@@ -76,7 +68,9 @@ def protect(app: dash.Dash, port: int) -> None:
 
     hosts = {f"{name}:{port}" for name in _NAMES}
     origins = {f"http://{host}" for host in hosts}
-    scripts = " ".join(["'self'", *(f"'{digest}'" for digest in _digests(app))])
+    # the few lines of script that Dash writes into the page
+    digests = (digest.strip("'") for digest in app.csp_hashes())
+    scripts = " ".join(["'self'", *(f"'{digest}'" for digest in digests)])
     policy = (
         f"default-src 'self'; script-src {scripts}; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
         "font-src 'self' data:; object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -95,8 +89,3 @@ def protect(app: dash.Dash, port: int) -> None:
         response.headers["X-Content-Type-Options"] = "nosniff"
         response.headers["Referrer-Policy"] = "no-referrer"
         return response
-
-
-def _digests(app: dash.Dash) -> list[str]:
-    """Of the few lines of script that Dash writes into the page."""
-    return [digest.strip("'") for digest in app.csp_hashes()]

@@ -37,7 +37,6 @@ class Control:
 
     @property
     def start(self) -> float:
-        """Where the slider stands at first."""
         return math.log10(float(Fraction(self.default)))
 
 

@@ -170,8 +170,8 @@ class Workers:
         outcome = waiting.outcome(wanted)
         if outcome.kind == "unwanted":
             threading.Thread(target=self._finish, args=(waiting, slot), daemon=True).start()
-            return outcome
-        self._done(waiting, slot, outcome)
+        else:
+            self._done(waiting, slot, outcome)
         return outcome
 
     def _take(self, wanted: Callable[[], bool]) -> _Worker | None:

@@ -17,7 +17,7 @@ import warnings
 from enum import Enum
 from fractions import Fraction
 
-from noisymean.accountant import LARGEST_EPSILON, SMALLEST_DELTA, Question, guaranteed, pairs_of
+from noisymean.accountant import Question, guaranteed, pairs_of
 from noisymean.errors import InvalidInput, MissingDependency, Undefined
 from noisymean.mechanisms import (
     ASGM,
@@ -28,6 +28,7 @@ from noisymean.mechanisms import (
     SGM,
     Adjacency,
     Mechanism,
+    Segment,
     exact_rate,
     with_public_size,
 )
@@ -56,6 +57,14 @@ class Denominator(Enum):
     BATCH = "|B|"
 
 
+_KINDS: dict[Denominator, type[SGM] | type[EASGM] | type[FEASGM] | type[ASGM]] = {
+    Denominator.CONSTANT: SGM,
+    Denominator.EXPECTED: EASGM,
+    Denominator.FLOOR: FEASGM,
+    Denominator.BATCH: ASGM,
+}
+
+
 @attr.s(frozen=True, slots=True, auto_attribs=True, kw_only=True)
 class NormalizedGaussianDpEvent(dp.DpEvent):  # type: ignore[misc]
     """One round: the noisy sum of a Poisson sample, divided."""
@@ -70,17 +79,11 @@ class NormalizedGaussianDpEvent(dp.DpEvent):  # type: ignore[misc]
         """The same in our words; InvalidInput if a number is out of its range."""
         sigma = min(self.noise_multiplier, MOST_NOISE)
         rate = exact_rate(self.sampling_probability)
-        match self.denominator:
-            case Denominator.CONSTANT:
-                return SGM(sample_rate=rate, noise_multiplier=sigma)
-            case Denominator.EXPECTED:
-                kind: type[EASGM] | type[FEASGM] | type[ASGM] = EASGM
-            case Denominator.FLOOR:
-                kind = FEASGM
-            case Denominator.BATCH:
-                kind = ASGM
-            case _:
-                raise InvalidInput("denominator", self.denominator, "a noisymean Denominator")
+        if not isinstance(self.denominator, Denominator):
+            raise InvalidInput("denominator", self.denominator, "a noisymean Denominator")
+        kind = _KINDS[self.denominator]
+        if kind is SGM:
+            return SGM(sample_rate=rate, noise_multiplier=sigma)
         return kind(dataset_size=self.dataset_size, dimension=self.dimension, sample_rate=rate, noise_multiplier=sigma)
 
 
@@ -95,7 +98,7 @@ class NormalizedAccountant(dp.PrivacyAccountant):  # type: ignore[misc]
             raise InvalidInput("neighboring_relation", neighboring_relation, "ADD_OR_REMOVE_ONE or REPLACE_SPECIAL")
         super().__init__(neighboring_relation)
         self._non_private = False
-        self._rounds: list[tuple[Mechanism, int]] = []
+        self._rounds: list[Segment] = []
 
     def _maybe_compose(
         self, event: dp.DpEvent, count: int, do_compose: bool
@@ -112,29 +115,13 @@ class NormalizedAccountant(dp.PrivacyAccountant):  # type: ignore[misc]
                 faults = (self._maybe_compose(one, count, do_compose) for one in event.events)
                 return next((fault for fault in faults if fault is not None), None)
             case dp.GaussianDpEvent():
-                return self._compose_gaussian(event, event.noise_multiplier, 1.0, count, do_compose)
+                one = _noisy_sum(event.noise_multiplier, 1.0)
             case dp.PoissonSampledDpEvent(event=dp.GaussianDpEvent(noise_multiplier=noise)):
-                return self._compose_gaussian(event, noise, event.sampling_probability, count, do_compose)
+                one = _noisy_sum(noise, event.sampling_probability)
             case NormalizedGaussianDpEvent():
-                return self._compose_round(event, event, count, do_compose)
+                one = event
             case _:
                 return _fault(event, "Unsupported event.")
-
-    def _compose_gaussian(
-        self, event: dp.DpEvent, noise: float, rate: float, count: int, do_compose: bool
-    ) -> dp.PrivacyAccountant.CompositionErrorDetails | None:
-        summed = NormalizedGaussianDpEvent(
-            noise_multiplier=noise,
-            sampling_probability=rate,
-            denominator=Denominator.CONSTANT,
-            dataset_size=0,
-            dimension=1,
-        )
-        return self._compose_round(event, summed, count, do_compose)
-
-    def _compose_round(
-        self, event: dp.DpEvent, one: NormalizedGaussianDpEvent, count: int, do_compose: bool
-    ) -> dp.PrivacyAccountant.CompositionErrorDetails | None:
         if one.noise_multiplier < 0.0 or not 0.0 <= one.sampling_probability <= 1.0:
             return _fault(event, "noise_multiplier must be >= 0 and sampling_probability in [0, 1].")
         if one.denominator is Denominator.CONSTANT and one.sampling_probability == 0.0:
@@ -147,43 +134,41 @@ class NormalizedAccountant(dp.PrivacyAccountant):  # type: ignore[misc]
         except InvalidInput as reason:
             return _fault(event, str(reason))
         if do_compose and count:
-            self._rounds.append((mechanism, count))
+            self._rounds.append(Segment(mechanism, count))
         return None
-
-    def _on_pairs(self) -> list[Run]:
-        """All that was composed, on each pair of neighbours that the dataset belongs to."""
-        if not self._rounds:
-            return []
-        composed = Run.of(self._rounds).merged()
-        if self.neighboring_relation is not dp.NeighboringRelation.ADD_OR_REMOVE_ONE:
-            return [composed]
-        return list(pairs_of(composed).values())
 
     def get_epsilon(self, target_delta: float) -> float:
         """The epsilon that is guaranteed for all that was composed; inf where none is known."""
-        pairs = self._on_pairs()
-        if self._non_private or not pairs:
-            return math.inf if self._non_private and target_delta < 1.0 else 0.0
-        if target_delta < SMALLEST_DELTA:
+        if self._non_private:
+            return math.inf if target_delta < 1.0 else 0.0
+        if target_delta >= 1.0:
+            return 0.0
+        if self._rounds and target_delta <= 0.0:
             return math.inf
-        try:
-            return max(guaranteed(run, Question(delta=target_delta)) for run in pairs)
-        except Undefined as reason:
-            warnings.warn(f"no guarantee is known: {reason}", stacklevel=2)
-            return math.inf
+        return self._guaranteed(math.inf, delta=target_delta)
 
     def get_delta(self, target_epsilon: float) -> float:
         """The delta that is guaranteed for all that was composed; 1 where none is known."""
-        pairs = self._on_pairs()
-        if self._non_private or not pairs:
-            return 1.0 if self._non_private else 0.0
-        if target_epsilon < 0.0:
-            return 1.0
+        return 1.0 if self._non_private else self._guaranteed(1.0, epsilon=target_epsilon)
+
+    def _guaranteed(self, unknown: float, **asked: float) -> float:
+        """The worse of the pairs of neighbours that the dataset belongs to; `unknown` where nothing is proved."""
+        if not self._rounds:
+            return 0.0
+        composed, question = Run(tuple(self._rounds)).merged(), Question(**asked)
+        both = self.neighboring_relation is dp.NeighboringRelation.ADD_OR_REMOVE_ONE
         try:
-            return max(guaranteed(run, Question(epsilon=min(target_epsilon, LARGEST_EPSILON))) for run in pairs)
+            return max(guaranteed(run, question) for run in (pairs_of(composed).values() if both else [composed]))
         except Undefined as reason:
-            warnings.warn(f"no guarantee is known: {reason}", stacklevel=2)
-            return 1.0
+            warnings.warn(f"no guarantee is known: {reason}", stacklevel=3)
+            return unknown
+
+
+def _noisy_sum(noise: float, rate: float) -> NormalizedGaussianDpEvent:
+    """An ordinary event: no number of records and no dimension matter to it."""
+    return NormalizedGaussianDpEvent(
+        noise_multiplier=noise, sampling_probability=rate, denominator=Denominator.CONSTANT, dataset_size=0, dimension=1
+    )
 
 
 def _fault(event: dp.DpEvent, message: str) -> dp.PrivacyAccountant.CompositionErrorDetails:
@@ -196,19 +181,10 @@ def event_of(mechanism: SGM | EASGM | FEASGM | ASGM) -> NormalizedGaussianDpEven
     >>> event_of(SGM(sample_rate=0.01, noise_multiplier=1.0)).denominator
     <Denominator.CONSTANT: 'a constant'>
     """
-    match mechanism:
-        case SGM():
-            denominator = Denominator.CONSTANT
-        case EASGM():
-            denominator = Denominator.EXPECTED
-        case FEASGM():
-            denominator = Denominator.FLOOR
-        case ASGM():
-            denominator = Denominator.BATCH
     return NormalizedGaussianDpEvent(
         noise_multiplier=mechanism.noise_multiplier,
         sampling_probability=mechanism.rate,
-        denominator=denominator,
+        denominator=next(one for one, kind in _KINDS.items() if isinstance(mechanism, kind)),
         dataset_size=mechanism.dataset_size or 0,
         dimension=mechanism.dimension or 1,
     )

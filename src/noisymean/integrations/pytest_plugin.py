@@ -149,11 +149,10 @@ def _place(target: Target, seed: int) -> list[str] | None:
             typed: Mapping[str, object] = target.configuration()
             options = ("dataset_size", "dimension", "sample_rate", "batch_size", "noise_multiplier", "max_grad_norm",
                        "gradients", "steps", "mechanism")  # fmt: skip
-            given = [(name, typed[name]) for name in options if typed[name] is not None]
-            return [
-                target.runnable,
-                *(word for name, value in given for word in (f"--{name.replace('_', '-')}", str(value))),
-            ]
+            words = [target.runnable]
+            for name in options:
+                words += [] if typed[name] is None else [f"--{name.replace('_', '-')}", str(typed[name])]
+            return words
         case _:
             return None
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeAlias
 
 from noisymean.mechanisms import Mechanism
@@ -34,29 +35,20 @@ def _answer(module: str, ask: Ask, arguments: tuple[float, float, int, float]) -
         return None
 
 
-def _opacus(kind: str) -> Ask:
-    def ask(accountants: Any, rate: float, noise: float, steps: int, delta: float) -> float:
-        accountant = accountants.create_accountant(mechanism=kind)
-        accountant.history = [(noise, rate, steps)]
-        return float(accountant.get_epsilon(delta))
-
-    return ask
+def _opacus(kind: str, accountants: Any, rate: float, noise: float, steps: int, delta: float) -> float:
+    accountant = accountants.create_accountant(mechanism=kind)
+    accountant.history = [(noise, rate, steps)]
+    return float(accountant.get_epsilon(delta))
 
 
-def _dp_accounting(kind: str) -> Ask:
-    def ask(dp: Any, rate: float, noise: float, steps: int, delta: float) -> float:
-        package = importlib.import_module(f"dp_accounting.{kind}")
-        accountant = package.RdpAccountant() if kind == "rdp" else package.PLDAccountant()
-        accountant.compose(dp.PoissonSampledDpEvent(rate, dp.GaussianDpEvent(noise)), steps)
-        return float(accountant.get_epsilon(delta))
-
-    return ask
+def _dp_accounting(kind: str, dp: Any, rate: float, noise: float, steps: int, delta: float) -> float:
+    package = importlib.import_module(f"dp_accounting.{kind}")
+    accountant = package.RdpAccountant() if kind == "rdp" else package.PLDAccountant()
+    accountant.compose(dp.PoissonSampledDpEvent(rate, dp.GaussianDpEvent(noise)), steps)
+    return float(accountant.get_epsilon(delta))
 
 
 _ACCOUNTANTS: dict[str, tuple[str, Ask]] = {
-    "opacus rdp": ("opacus.accountants", _opacus("rdp")),
-    "opacus prv": ("opacus.accountants", _opacus("prv")),
-    "opacus gdp": ("opacus.accountants", _opacus("gdp")),
-    "dp_accounting rdp": ("dp_accounting", _dp_accounting("rdp")),
-    "dp_accounting pld": ("dp_accounting", _dp_accounting("pld")),
+    **{f"opacus {kind}": ("opacus.accountants", partial(_opacus, kind)) for kind in ("rdp", "prv", "gdp")},
+    **{f"dp_accounting {kind}": ("dp_accounting", partial(_dp_accounting, kind)) for kind in ("rdp", "pld")},
 }

@@ -185,7 +185,7 @@ class ExplicitPair(Law):
         return _product_curve(self.dimension, self.p, self.q, log_scale, self.left_out, backward=backward)
 
     def _several(self, *, backward: bool) -> TradeOff:
-        if not self._two_mixtures or self._one_component:
+        if not self._two_mixtures or self._one_component or (self.log_scale or 0.0) > 0.0:
             return self._seen(backward=backward)
         line = self._line_cells(backward=backward).one_round()
         if self.dimension == 1:

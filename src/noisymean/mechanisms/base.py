@@ -71,6 +71,7 @@ class Mechanism(ABC):
 
     dataset_size: int | None
     dimension: int | None
+    # what the accountant is told; `noise_at` is what is used
     noise_multiplier: float
 
     def __post_init__(self) -> None:
@@ -141,9 +142,29 @@ class Mechanism(ABC):
 
     @final
     @property
+    def noises(self) -> tuple[float, float]:
+        """The noise multiplier that is really used on D and on D'."""
+        size = self.dataset_size or 0
+        return self.noise_at(size), self.noise_at(size + 1)
+
+    @final
+    @property
+    def rate_moves(self) -> bool:
+        """Whether the added record changes the sampling rate."""
+        return self.q != self.rate_with
+
+    @final
+    @property
+    def noise_moves(self) -> bool:
+        """Whether the added record changes the noise multiplier."""
+        return self.noises[0] != self.noises[1]
+
+    @final
+    @property
     def is_claimed_sum(self) -> bool:
-        """Whether the run is the noisy sum at the very rate that the accountant is told: what the claim is about."""
-        return self.is_sum and ToldRate(self.rate_with) == self.told_rate()
+        """Whether the run is the noisy sum at the very rate and noise that the accountant is told: what the claim is about."""
+        told = self.told_rate(), self.noise_multiplier
+        return self.is_sum and (ToldRate(self.rate_with), self.noises[1]) == told
 
     @final
     def fewer(self) -> Self | None:
@@ -287,6 +308,12 @@ class BatchDenominator(Mechanism):
         """What batches of these sizes are divided by; above 0."""
 
     @final
+    def one_noise(self) -> float:
+        """The noise multiplier of both neighbours; Unproved where it, or their rate, is not the same."""
+        need_same((self.q, self.rate_with), self.noises)
+        return self.noises[0]
+
+    @final
     def divisors(self, size: int, batches: Array) -> Array:
         """As `divisor`, whatever the number of records."""
         return self.divisor(batches)
@@ -306,25 +333,6 @@ class DatasetDenominator(Mechanism):
 
     @final
     @property
-    def noises(self) -> tuple[float, float]:
-        """Noise multiplier on D and on D'."""
-        size = self.dataset_size or 0
-        return self.noise_at(size), self.noise_at(size + 1)
-
-    @final
-    @property
-    def rate_moves(self) -> bool:
-        """Whether the added record changes the sampling rate."""
-        return self.q != self.rate_with
-
-    @final
-    @property
-    def noise_moves(self) -> bool:
-        """Whether the added record changes the noise multiplier."""
-        return self.noises[0] != self.noises[1]
-
-    @final
-    @property
     def neighbours(self) -> Neighbours:
         """What moves between this dataset and the one with one more record; Undefined where one of them divides by 0."""
         size = self.dataset_size or 0
@@ -337,6 +345,14 @@ class DatasetDenominator(Mechanism):
     def is_sum(self) -> bool:
         """One rate, one noise and one denominator."""
         return not self.rate_moves and not self.noise_moves and self.neighbours.growth == 0
+
+
+def need_same(rates: tuple[float, float], noises: tuple[float, float]) -> None:
+    """Unproved where one record more moves the rate or the noise."""
+    if rates[0] != rates[1]:
+        raise Unproved(RateMoves(*rates))
+    if noises[0] != noises[1]:
+        raise Unproved(NoiseMoves(*noises))
 
 
 @final
@@ -370,10 +386,7 @@ class Neighbours:
 
         K is N for EASGM and floor(N q) for FEASGM. Where it is None the mechanism *is* the noisy sum, post-processed.
         """
-        if self.rates[0] != self.rates[1]:
-            raise Unproved(RateMoves(*self.rates))
+        need_same(self.rates, self.noises)
         if self.growth < 0:
             raise Unproved(DenominatorFalls(*map(float, self.denominators)))
-        if self.noises[0] != self.noises[1]:
-            raise Unproved(NoiseMoves(*self.noises))
         return float(1 / self.growth) if self.growth else None

@@ -157,7 +157,7 @@ def with_public_size(mechanism: Mechanism, adjacency: Adjacency) -> Mechanism:
     if isinstance(mechanism, DatasetDenominator):
         return SGM(
             sample_rate=mechanism.rate,
-            noise_multiplier=mechanism.noise_multiplier,
+            noise_multiplier=mechanism.noises[0],
             dataset_size=mechanism.dataset_size,
             dimension=mechanism.dimension,
         )

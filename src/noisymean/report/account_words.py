@@ -28,15 +28,11 @@ def number(answer: Account, which: str, spec: str = ".6g", written: Callable[[st
 
 def meanings(answer: Account) -> dict[str, str]:
     """What each of the three numbers is, in a line."""
-    return {**MEANINGS, "guarantee": _guaranteed(answer)}
-
-
-def _guaranteed(answer: Account) -> str:
     if answer.value(answer.guarantee) is None:
-        return NO_UPPER_BOUND
-    if not answer.mechanism.size_matters and answer.adjacency is Adjacency.ADD_REMOVE:
-        return f"{MEANINGS['guarantee']}, for any pair of neighbours"
-    return f"{MEANINGS['guarantee']}, for any record {answer.change}"
+        return {**MEANINGS, "guarantee": NO_UPPER_BOUND}
+    any_pair = not answer.mechanism.size_matters and answer.adjacency is Adjacency.ADD_REMOVE
+    for_any = "pair of neighbours" if any_pair else f"record {answer.change}"
+    return {**MEANINGS, "guarantee": f"{MEANINGS['guarantee']}, for any {for_any}"}
 
 
 def why_no_guarantee(answer: Account) -> str | None:

@@ -19,7 +19,7 @@ class AskedRun:
 
     mechanism: Mechanism
     steps: int
-    delta: float | None
+    delta: float | None = None
     epsilon: float | None = None
     adjacency: Adjacency = Adjacency.ADD_REMOVE
     pair: Pair | None = None
@@ -31,7 +31,6 @@ class AskedRun:
             check_number("delta", self.delta, least=SMALLEST_DELTA, most=1.0, remedy="delta = 0 has no finite epsilon")
 
     def account(self) -> Account:
-        """What the accountant says of it."""
         return account(
             self.mechanism,
             steps=self.steps,

@@ -7,7 +7,8 @@ and width, so that a grey print can be read.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, final
@@ -72,29 +73,34 @@ TEXT = {
 }
 
 
+# A legend of the whole figure.
+BELOW: Any = {"loc": "outside lower center", "ncols": 4, "frameon": False, "handlelength": 3.4}
+
+
 def curve_figure(curves: Curves) -> Figure:
     """The curves of one mechanism: as they are, and how far each lies below the claim."""
-    matplotlib = load_matplotlib()
-    with matplotlib.rc_context(TEXT):
-        figure: Figure = matplotlib.figure.Figure(figsize=(9.2, 4.5), layout="constrained")
+    with canvas(9.2, 4.5) as figure:
         figure.suptitle(curves.mechanism.in_a_line(), fontsize=11)
         whole, below = figure.subplots(1, 2)
-        _draw_curves(whole, curves)
+        if curves.violated.any():
+            shade(whole, curves.alpha, curves.leakage, curves.claimed, curves.violated)
+        for style, values in _drawn(curves):
+            line(whole, style, curves.alpha, values)
+        as_rates(whole)
         _draw_below(below, curves)
         whole.set_title("trade-off curves", loc="left")
         below.set_title("how far each lies below the claim", loc="left")
         below.set_ylabel("claimed β − curve's β")
-        _legend(figure, [whole, below], ncols=4)
+        handles = _handles([whole, below])
+        figure.legend(handles.values(), handles.keys(), **BELOW)
         return figure
 
 
 def comparison_figure(panels: Sequence[tuple[str, Curves]]) -> Figure:
     """One panel for each (title, curves), seen from the claim, with its own scale; the legend takes the last place."""
-    matplotlib = load_matplotlib()
     columns = min(3, len(panels) + 1)
     rows = -(-(len(panels) + 1) // columns)
-    with matplotlib.rc_context(TEXT):
-        figure: Figure = matplotlib.figure.Figure(figsize=(3.7 * columns, 3.1 * rows), layout="constrained")
+    with canvas(3.7 * columns, 3.1 * rows) as figure:
         figure.suptitle("One round: how far the false negative rate lies below the claimed one", fontsize=11)
         axes = list(figure.subplots(rows, columns, squeeze=False).flat)
         for place, (title, curves) in zip(axes, panels, strict=False):
@@ -127,6 +133,14 @@ def load_matplotlib() -> Any:
     except ImportError:
         raise MissingDependency("matplotlib", "plots") from None
     return matplotlib
+
+
+@contextmanager
+def canvas(width: float, height: float) -> Iterator[Figure]:
+    """An empty figure of so many inches, to be drawn upon with the fonts that all figures share."""
+    matplotlib = load_matplotlib()
+    with matplotlib.rc_context(TEXT):
+        yield matplotlib.figure.Figure(figsize=(width, height), layout="constrained")
 
 
 def _drawn(curves: Curves) -> list[tuple[Style, Values]]:
@@ -162,15 +176,6 @@ def as_rates(axes: Axes) -> None:
     axes.set(xlim=(0, 1), ylim=(0, 1), aspect="equal", xlabel=_FALSE_POSITIVE, ylabel=_FALSE_NEGATIVE)
 
 
-def _draw_curves(axes: Axes, curves: Curves) -> None:
-    """beta against alpha."""
-    if curves.violated.any():
-        shade(axes, curves.alpha, curves.leakage, curves.claimed, curves.violated)
-    for style, values in _drawn(curves):
-        line(axes, style, curves.alpha, values)
-    as_rates(axes)
-
-
 def _draw_below(axes: Axes, curves: Curves) -> None:
     """claimed - beta against alpha: above 0 the attacker does better than is claimed."""
     drawn = [(style, curves.claimed - values) for style, values in _drawn(curves)]
@@ -198,10 +203,3 @@ def _handles(axes: Sequence[Axes]) -> dict[str, Any]:
     labels_of = {style.name: style.label for style in STYLES}
     order = [*(labels_of[name] for name in _LEGEND), _VIOLATED]
     return {label: found[label] for label in order if label in found}
-
-
-def _legend(figure: Figure, axes: Sequence[Axes], ncols: int) -> None:
-    handles = _handles(axes)
-    figure.legend(
-        handles.values(), handles.keys(), loc="outside lower center", ncols=ncols, frameon=False, handlelength=3.4
-    )

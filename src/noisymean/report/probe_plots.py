@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from noisymean.probe import Finding
-from noisymean.report.plots import TEXT, load_matplotlib
+from noisymean.report.plots import canvas
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -13,10 +13,8 @@ if TYPE_CHECKING:
 
 def finding_figure(found: Finding) -> Figure:
     """A bar for each setting, from the smallest to the largest denominator that was seen there."""
-    matplotlib = load_matplotlib()
     shown = [(one.run, one.least, one.most) for one in found.evidence if one.least is not None and one.most is not None]
-    with matplotlib.rc_context(TEXT):
-        figure: Figure = matplotlib.figure.Figure(figsize=(6.4, 1.2 + 0.28 * max(len(shown), 3)), layout="constrained")
+    with canvas(6.4, 1.2 + 0.28 * max(len(shown), 3)) as figure:
         axes = figure.subplots()
         axes.set_title(f"{found.target}: {found.kind.value.upper()}\ndivides by {found.denominator}", loc="left")
         for place, (_, least, most) in enumerate(reversed(shown)):

@@ -10,7 +10,7 @@ import numpy as np
 
 from noisymean.accounts import Account
 from noisymean.mechanisms import Mechanism
-from noisymean.report.plots import ALPHA, STYLES, TEXT, as_rates, line, load_matplotlib, shade
+from noisymean.report.plots import ALPHA, BELOW, STYLES, as_rates, canvas, line, load_matplotlib, shade
 from noisymean.run_curves import Growth, RunCurves, growth, run_curves
 
 if TYPE_CHECKING:
@@ -41,17 +41,14 @@ def account_figure(
 
 def run_figure(mechanism: Mechanism, growth: Growth, curves: RunCurves, *, delta: float) -> Figure:
     """Left: epsilon against steps, the truth between leakage and guarantee. Right: the curves after the last step."""
-    matplotlib = load_matplotlib()
-    with matplotlib.rc_context(TEXT):
-        figure: Figure = matplotlib.figure.Figure(figsize=(9.2, 4.5), layout="constrained")
+    with canvas(9.2, 4.5) as figure:
         steps = int(growth.steps[-1])
         figure.suptitle(f"{mechanism.in_a_line()}, T = {steps:,}, δ = {delta:g}", fontsize=11)
         left, right = figure.subplots(1, 2)
         _draw_growth(left, growth)
         _draw_curves(right, curves)
         right.set_title(f"trade-off curves after {steps:,} steps", loc="left")
-        handles, labels = left.get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False, handlelength=3.4)
+        figure.legend(*left.get_legend_handles_labels(), **BELOW)
         return figure
 
 

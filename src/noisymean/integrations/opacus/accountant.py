@@ -15,23 +15,24 @@ import warnings
 import weakref
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, final
 
 import opacus.accountants
 from opacus.accountants import IAccountant
 
 from noisymean.errors import InvalidInput
-from noisymean.grounds import Known
 from noisymean.integrations.opacus.inspection import Spent, checked_size, guaranteed, spent_by
 from noisymean.integrations.opacus.neighbours import Case, Facts, Stretch, cases, constants, promised
-from noisymean.integrations.opacus.sampler import PLANNED, UNKNOWN, Drawn, agreed, contradiction, of_loader
+from noisymean.integrations.opacus.sampler import PLANNED, UNKNOWN, Drawn, agreed, contradiction, not_poisson, of_loader
 from noisymean.integrations.opacus.sampler import told as sampling_told
 from noisymean.integrations.opacus.seen import Made, Public, Seen, Told, made_by, noise_of
 from noisymean.integrations.opacus.watch import Used, Watch
 from noisymean.mechanisms import Rate, exact_rate
 
 NAME = "noisymean"
+# Of what an accountant is told, what a checkpoint keeps as it is.
+_KEPT = ("dataset_size", "batch_size", "dimension", "drop_last")
 History = list[tuple[float, float, int]]
 
 
@@ -87,8 +88,6 @@ class Accountant(IAccountant):  # type: ignore[misc]
         self._optimizers: list[tuple[weakref.ref[Any], _Hook]] = []
         self._attached = False
         self._used = Used()
-        # sizes of the batches that came, by rate
-        self._sizes: dict[float, Counter[int]] = {}
         rate = None if sample_rate is None else float(exact_rate(sample_rate))
         self.public = Public(None if denominator is None else float(denominator), rate)
         self._begin([])
@@ -112,7 +111,8 @@ class Accountant(IAccountant):  # type: ignore[misc]
     def _begin(self, history: History) -> None:
         # a history that somebody writes comes without an optimizer to look at
         self._history = list(history)
-        self._sizes = {}
+        # sizes of the batches that came, by rate
+        self._sizes: dict[float, Counter[int]] = {}
         self._seen: list[Seen | None] = [None] * len(self._history)
 
     def step(self, *, noise_multiplier: float, sample_rate: float) -> None:
@@ -182,27 +182,22 @@ class Accountant(IAccountant):  # type: ignore[misc]
         why_not = contradiction(sizes, facts.dataset_size, stretch.sample_rate)
         if why_not is None:
             return stretch
-        return replace(
-            stretch, seen=replace(stretch.seen, drawn=Drawn(False, Known.SEEN, why_not, None, drawn.records))
-        )
+        return replace(stretch, seen=replace(stretch.seen, drawn=not_poisson(why_not, drawn.records)))
 
     def facts(self) -> Facts | None:
         """What is known beside the steps; None before the number of records is."""
         if self.dataset_size is None:
             return None
-        return Facts(
-            self.dataset_size,
-            self.batch_size,
-            self.drop_last,
-            constants(self.noise_multiplier),
-        )
+        return Facts(self.dataset_size, self.batch_size, self.drop_last, constants(self.noise_multiplier))
 
     def _cases(self, stretches: list[Stretch]) -> tuple[list[Case], Facts]:
         facts = self.facts() or Facts(checked_size(None))
         return cases(stretches, facts), facts
 
-    def _need_steps(self) -> None:
+    def _checked_stretches(self) -> list[Stretch]:
         """Without steps there is nothing to say unless an optimizer would have told of some."""
+        if found := self.stretches():
+            return found
         if not self._attached:
             raise InvalidInput(
                 "accountant",
@@ -212,6 +207,7 @@ class Accountant(IAccountant):  # type: ignore[misc]
             )
         if why := self._bypassed():
             raise InvalidInput("step_hook", "replaced", "the one that make_private attached", why)
+        return []
 
     def _announced(self, rate: float) -> Seen:
         """What make_private will do, on the size that we were told."""
@@ -224,17 +220,15 @@ class Accountant(IAccountant):  # type: ignore[misc]
 
     def spent(self, delta: float) -> Spent:
         """Claimed, leaked and guaranteed epsilon so far."""
-        stretches = self.stretches()
+        stretches = self._checked_stretches()
         if not stretches:
-            self._need_steps()
             return Spent(delta, 0.0, None, 0.0, None, (), "undetermined")
         return spent_by(stretches, *self._cases(stretches), delta)
 
     def get_epsilon(self, delta: float, *args: Any, **kwargs: Any) -> float:
         """The epsilon that is guaranteed so far; inf, with a warning that says why, where none is known."""
-        stretches = self.stretches()
+        stretches = self._checked_stretches()
         if not stretches:
-            self._need_steps()
             return 0.0
         sound, notes = guaranteed(self._cases(stretches)[0], delta)
         if sound is not None:
@@ -264,18 +258,19 @@ class Accountant(IAccountant):  # type: ignore[misc]
         """Numbers, text, lists and dicts only: any loader of checkpoints can read it."""
         # OrderedDict[str, Any]() would remember its parameters, and take them into the checkpoint
         state: MutableMapping[str, Any] = OrderedDict() if destination is None else destination
-        state["history"] = list(self._history)
-        state["mechanism"] = NAME
-        state["dataset_size"], state["batch_size"], state["dimension"] = (
-            self.dataset_size,
-            self.batch_size,
-            self.dimension,
+        state.update(
+            {
+                "history": list(self._history),
+                "mechanism": NAME,
+                **{name: getattr(self, name) for name in _KEPT},
+                "noise_multiplier": list(constants(self.noise_multiplier)),
+                "drawn": self.drawn.plain(),
+                "used": self._used.plain(),
+                "sizes": [[rate, sorted(sizes.items())] for rate, sizes in self._sizes.items()],
+                "public": asdict(self.public),
+                "seen": [None if one is None else one.plain() for one in self._seen],
+            }
         )
-        state["drop_last"], state["noise_multiplier"] = self.drop_last, list(constants(self.noise_multiplier))
-        state["drawn"], state["used"] = self.drawn.plain(), self._used.plain()
-        state["sizes"] = [[rate, sorted(sizes.items())] for rate, sizes in self._sizes.items()]
-        state["public"] = {"denominator": self.public.denominator, "sample_rate": self.public.sample_rate}
-        state["seen"] = [None if one is None else one.plain() for one in self._seen]
         return state
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
@@ -287,9 +282,7 @@ class Accountant(IAccountant):  # type: ignore[misc]
                 f"of the accountant {NAME}",
                 "Opacus' own count steps and noise only: what those steps were divided by is not in it",
             )
-        wanted = set(Accountant().state_dict())
-        if not wanted <= set(state_dict or ()):
-            missing = ", ".join(sorted(wanted - set(state_dict or ())))
+        if missing := ", ".join(sorted(set(Accountant().state_dict()) - set(state_dict or ()))):
             raise InvalidInput("state_dict", f"without {missing}", "one that this accountant's state_dict() wrote")
         if len(self):
             raise InvalidInput(
@@ -305,9 +298,8 @@ class Accountant(IAccountant):  # type: ignore[misc]
                 f"{state_dict['dataset_size']}, as in the checkpoint",
                 "it is one run",
             )
-        self.dataset_size = state_dict["dataset_size"]
-        self.batch_size, self.dimension = state_dict["batch_size"], state_dict["dimension"]
-        self.drop_last, self.noise_multiplier = state_dict["drop_last"], state_dict["noise_multiplier"]
+        for name in (*_KEPT, "noise_multiplier"):
+            setattr(self, name, state_dict[name])
         self.drawn = Drawn.from_plain(state_dict["drawn"])
         self.public = Public(**state_dict["public"])
         self._used.add(state_dict["used"])

@@ -18,22 +18,10 @@ from typing import Any
 from opacus.data_loader import DPDataLoader
 
 from noisymean.errors import InvalidInput, check_number
+from noisymean.integrations.opacus import seen
 from noisymean.integrations.opacus.neighbours import as_written, loader_code
 from noisymean.integrations.opacus.sampler import UNKNOWN, Drawn, PublicRate, agreed, of_loader
-from noisymean.integrations.opacus.seen import (
-    EARLIER,
-    PROMISE,
-    Public,
-    Told,
-    clipper_of,
-    earlier_of,
-    is_adaptive,
-    need_optimizer,
-    see,
-    steps_of,
-    told,
-    workers,
-)
+from noisymean.integrations.opacus.seen import Public, Told
 from noisymean.mechanisms import Rate, exact_rate
 from noisymean.mechanisms.opacus_rate import steps_at_most
 
@@ -53,23 +41,22 @@ def fix(optimizer: Any, *, denominator: float, data_loader: Any = None, sample_r
     together), and adaptive. There the noisy count of unclipped gradients is divided by the constant as well, and each record of
     the batch counts as +1/2 or -1/2, as in Andrew et al. 2021: Theorem 1, which sets the noise, holds for that count.
     """
-    need_optimizer(optimizer)
+    seen.need_optimizer(optimizer)
     check_number("denominator", denominator, above=0.0, most=1e15, remedy="e.g. the expected batch size, as a constant")
     rate = None if sample_rate is None else float(exact_rate(sample_rate))
-    hook = told(optimizer)
+    hook = seen.told(optimizer)
     drawn = agreed(UNKNOWN if hook is None else hook.drawn, UNKNOWN if data_loader is None else of_loader(data_loader))
     rate = _public_rate(drawn, hook, rate, sample_rate)
     if hook is not None:
-        earlier = earlier_of(optimizer)
-        since = steps_of(hook.accountant) - sum(steps for steps, _ in earlier)
-        setattr(
-            optimizer, EARLIER, [*earlier, (since, see(optimizer, clips=clipper_of(optimizer)))] if since else earlier
-        )
+        earlier = seen.earlier_of(optimizer)
+        if since := seen.steps_of(hook.accountant) - sum(steps for steps, _ in earlier):
+            earlier.append((since, seen.see(optimizer, clips=seen.clipper_of(optimizer))))
+        setattr(optimizer, seen.EARLIER, earlier)
     # a float of a whole number divides like the number itself
-    optimizer.expected_batch_size = float(denominator) / workers(optimizer)
-    if is_adaptive(optimizer):
+    optimizer.expected_batch_size = float(denominator) / seen.workers(optimizer)
+    if seen.is_adaptive(optimizer):
         _count_halves(optimizer, float(denominator))
-    setattr(optimizer, PROMISE, Public(float(denominator), rate))
+    setattr(optimizer, seen.PROMISE, Public(float(denominator), rate))
     return optimizer
 
 

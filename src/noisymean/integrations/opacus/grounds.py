@@ -11,8 +11,9 @@ from noisymean.integrations.opacus.neighbours import Facts, Stretch, as_written
 def grounds_of(stretches: Sequence[Stretch], facts: Facts) -> tuple[Ground, ...]:
     """For the last stretch; where another differs, so do the words."""
     last = stretches[-1]
+    drawn, announced = last.seen.drawn, last.seen.announced
     return (
-        _sampler(last),
+        Ground(About.SAMPLER, "not Poisson" if drawn.poisson is False else "Poisson", drawn.known, drawn.how),
         _rate(last),
         _denominator(last, several=len({(one.seen.denominator, one.seen.public.denominator) for one in stretches}) > 1),
         _noise(stretches, facts),
@@ -21,16 +22,10 @@ def grounds_of(stretches: Sequence[Stretch], facts: Facts) -> tuple[Ground, ...]
         Ground(
             About.STEPS,
             f"{sum(one.steps for one in stretches):,}",
-            Known.TOLD if last.seen.announced else Known.SEEN,
-            "in the history of the accountant" if last.seen.announced else "counted by the accountant",
+            Known.TOLD if announced else Known.SEEN,
+            "in the history of the accountant" if announced else "counted by the accountant",
         ),
     )
-
-
-def _sampler(last: Stretch) -> Ground:
-    drawn = last.seen.drawn
-    value = {True: "Poisson", False: "not Poisson", None: "Poisson"}[drawn.poisson]
-    return Ground(About.SAMPLER, value, drawn.known, drawn.how)
 
 
 def _rate(last: Stretch) -> Ground:

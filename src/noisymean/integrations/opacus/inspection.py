@@ -26,7 +26,7 @@ from noisymean.integrations.opacus.neighbours import (
     loader_code,
     promised,
 )
-from noisymean.integrations.opacus.sampler import TO_TELL, UNKNOWN, Drawn, agreed, of_loader
+from noisymean.integrations.opacus.sampler import TO_TELL, UNKNOWN, agreed, of_loader
 from noisymean.integrations.opacus.sampler import told as sampling_told
 from noisymean.integrations.opacus.seen import (
     Seen,
@@ -154,10 +154,8 @@ def inspect(
         optimizer = engine_or_optimizer
     shown = UNKNOWN if data_loader is None else of_loader(data_loader)
     drawn = agreed(shown, sampling_told(sampling))
-    now, rate = (
-        see(optimizer, drawn=drawn, clips=clipper_of(optimizer)),
-        None if sample_rate is None else float(exact_rate(sample_rate)),
-    )
+    now = see(optimizer, drawn=drawn, clips=clipper_of(optimizer))
+    rate = None if sample_rate is None else float(exact_rate(sample_rate))
     hook = told(optimizer)
     if hook is None:
         raise InvalidInput(
@@ -168,14 +166,17 @@ def inspect(
         )
     if rate not in (None, hook.sample_rate):
         raise InvalidInput("sample_rate", str(sample_rate), f"the rate of the data loader, {hook.sample_rate:.9g}")
-    stretches: list[Stretch]
     ours = hasattr(hook.accountant, "stretches")
     if ours:
         dataset_size = dataset_size or hook.accountant.dataset_size
         batch_size = batch_size or hook.accountant.batch_size
         drop_last = hook.accountant.drop_last if drop_last is None else drop_last
         noise_multiplier = noise_multiplier or hook.accountant.noise_multiplier
-        stretches = [_drawn(one, drawn) for one in hook.accountant.stretches()]
+        # what the accountant has seen by itself, unless what is shown or said now speaks against it
+        stretches = [
+            replace(one, seen=replace(one.seen, drawn=agreed(one.seen.drawn, drawn)))
+            for one in hook.accountant.stretches()
+        ]
     else:
         if len(optimizers_of(hook.accountant)) > 1:
             now = replace(now, fault=_SHARED)
@@ -210,11 +211,6 @@ def inspect(
         remedy=_remedy(stretches[-1], mechanisms if known else (), spent.verdict, facts.dataset_size),
         watched=ours,
     )
-
-
-def _drawn(stretch: Stretch, drawn: Drawn) -> Stretch:
-    """What the accountant has seen by itself, unless what is shown or said now speaks against it."""
-    return replace(stretch, seen=replace(stretch.seen, drawn=agreed(stretch.seen.drawn, drawn)))
 
 
 def _from_history(optimizer: Any, history: Any, told_rate: float, now: Seen) -> list[Stretch]:
@@ -287,12 +283,10 @@ def spent_by(stretches: Sequence[Stretch], found: Sequence[Case], facts: Facts, 
 def guaranteed(found: Sequence[Case], delta: float) -> tuple[float | None, tuple[str, ...]]:
     """The epsilon that holds in every case; None, with the reasons, if one of them has no proof."""
     check_number("delta", delta, above=0.0, most=1.0)
-    reasons = {case: _unproved(case) for case in found}
-    notes = tuple(
-        f"{case.smaller:,} records against {case.smaller + 1:,}: {why}" for case, why in reasons.items() if why
-    )
+    reasons = ((case.smaller, _unproved(case)) for case in found)
+    notes = dict.fromkeys(f"{size:,} records against {size + 1:,}: {why}" for size, why in reasons if why)
     if notes:
-        return None, tuple(dict.fromkeys(notes))
+        return None, tuple(notes)
     sound = max(_guaranteed(case.run, Question(delta)) for case in found)
     return (sound, ()) if math.isfinite(sound) else (None, ("the bound exceeds what double precision can hold",))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections import Counter, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, final
 
@@ -45,13 +45,17 @@ class Drawn:
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> Drawn:
-        """The inverse of `plain`."""
         return cls(**{**plain, "known": Known(plain["known"])})
 
 
 UNKNOWN = Drawn(None, Known.ASSUMED, f"nobody has seen the data loader: {TO_TELL}")
 # For a calibration, which asks what a run would cost before there is one.
 PLANNED = Drawn(True, Known.ASSUMED, "no batch has been drawn yet")
+
+
+def not_poisson(how: str, records: int | None, rate: float | None = None) -> Drawn:
+    """Batches that were seen to be drawn in another way."""
+    return Drawn(False, Known.SEEN, how, rate, records)
 
 
 @final
@@ -66,7 +70,6 @@ class PublicRate:
     collate: Any = field(default=None, compare=False, repr=False)
 
     def __call__(self, worker: int) -> None:
-        """What a worker of the loader runs first."""
         if self.inner is not None:
             self.inner(worker)
 
@@ -120,20 +123,15 @@ def of_loader(loader: Any) -> Drawn:
     sampler, records = poisson_sampler(loader), _length(loader.dataset)
     if sampler is None:
         drawn_by = type(getattr(loader, "sampler", None)).__name__
-        how = f"batches of a {type(loader).__name__} drawn by its {drawn_by}"
-        return Drawn(False, Known.SEEN, how, None, records)
+        return not_poisson(f"batches of a {type(loader).__name__} drawn by its {drawn_by}", records)
     if type(loader).__iter__ is not DataLoader.__iter__:
-        how = f"a {type(loader).__name__}, which hands out batches in a way of its own"
-        return Drawn(False, Known.SEEN, how, None, records)
+        return not_poisson(f"a {type(loader).__name__}, which hands out batches in a way of its own", records)
     distributed = isinstance(sampler, DistributedUniformWithReplacementSampler)
     rate, drawn_from = float(sampler.sample_rate), int(sampler.total_size if distributed else sampler.num_samples)
     if drawn_from != records:
-        how = f"a sampler of {drawn_from:,} records, and a dataset of {records or 0:,}"
-        return Drawn(False, Known.SEEN, how, None, records)
+        return not_poisson(f"a sampler of {drawn_from:,} records, and a dataset of {records or 0:,}", records)
     if _makes_up_records(loader.collate_fn):
-        return Drawn(
-            False, Known.SEEN, "rand_on_empty: an empty batch is replaced by a record that is made up", rate, records
-        )
+        return not_poisson("rand_on_empty: an empty batch is replaced by a record that is made up", records, rate)
     mark = loader.worker_init_fn
     public = isinstance(mark, PublicRate) and mark.is_of(loader, rate)
     kind = DistributedUniformWithReplacementSampler if distributed else UniformWithReplacementSampler
@@ -202,18 +200,14 @@ class _Counted(UniformWithReplacementSampler):  # type: ignore[misc]
     batches: Batches
 
     def __iter__(self) -> Any:
-        for batch in super().__iter__():
-            self.batches.add(batch, cut=_is_cut(inspect.currentframe()))
-            yield batch
+        return _noted(self.batches, super().__iter__())
 
 
 class _CountedDistributed(DistributedUniformWithReplacementSampler):  # type: ignore[misc]
     batches: Batches
 
     def __iter__(self) -> Any:
-        for batch in super().__iter__():
-            self.batches.add(batch, cut=_is_cut(inspect.currentframe()))
-            yield batch
+        return _noted(self.batches, super().__iter__())
 
 
 COUNTED: dict[type, type] = {
@@ -222,8 +216,12 @@ COUNTED: dict[type, type] = {
 }
 
 
-def _is_cut(frame: Any) -> bool:
-    return frame is not None and frame.f_back.f_code is BatchSplittingSampler.__iter__.__code__
+def _noted(batches: Batches, drawn: Iterable[Sequence[int]]) -> Any:
+    """What is drawn, noted when it is asked for, and by whom: whoever cuts batches asks for them himself."""
+    for batch in drawn:
+        frame: Any = inspect.currentframe()
+        batches.add(batch, cut=frame is not None and frame.f_back.f_code is BatchSplittingSampler.__iter__.__code__)
+        yield batch
 
 
 def counted(loader: Any, before: dict[int, None]) -> Batches | None:
@@ -250,21 +248,19 @@ def _length(dataset: Any) -> int | None:
 
 
 def _wrapped(collate: Any) -> Any:
-    """What Opacus has wrapped so that empty batches can be put together: an attribute, a keyword, or a variable of a closure."""
-    if hasattr(collate, "wrapped_collator_fn"):
-        return collate.wrapped_collator_fn
-    if hasattr(collate, "keywords"):
-        return collate.keywords.get("collate_fn")
-    return inspect.getclosurevars(collate).nonlocals.get("collate_fn") if inspect.isfunction(collate) else None
+    """What Opacus has wrapped so that empty batches can be put together."""
+    return getattr(collate, "wrapped_collator_fn", None) or _captured(collate).get("collate_fn")
 
 
 def _makes_up_records(collate: Any) -> bool:
-    if hasattr(collate, "rand_on_empty"):
-        return bool(collate.rand_on_empty)
-    # before it was a class it was a function in a function, or a partial
-    if hasattr(collate, "keywords"):
-        return bool(collate.keywords.get("rand_on_empty", False))
-    return inspect.isfunction(collate) and bool(inspect.getclosurevars(collate).nonlocals.get("rand_on_empty", False))
+    return bool(getattr(collate, "rand_on_empty", False) or _captured(collate).get("rand_on_empty", False))
+
+
+def _captured(collate: Any) -> Mapping[str, Any]:
+    """The variables of Opacus' collate function before it was a class: a function in a function, or a partial."""
+    if inspect.isfunction(collate):
+        return inspect.getclosurevars(collate).nonlocals
+    return getattr(collate, "keywords", {})
 
 
 def contradiction(sizes: Counter[int], records: int, rate: float) -> str | None:

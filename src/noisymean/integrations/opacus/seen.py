@@ -70,12 +70,8 @@ class Seen:
 
     @classmethod
     def from_plain(cls, plain: dict[str, Any]) -> Seen:
-        """The inverse of `plain`."""
-        known = {one.name for one in fields(cls)}
-        if not known >= set(plain):
-            raise InvalidInput(
-                "state_dict", ", ".join(sorted(set(plain) - known)), "written by this release of noisymean"
-            )
+        if unknown := ", ".join(sorted(set(plain) - {one.name for one in fields(cls)})):
+            raise InvalidInput("state_dict", unknown, "written by this release of noisymean")
         drawn = Drawn.from_plain(plain["drawn"]) if "drawn" in plain else UNKNOWN
         return cls(**{**plain, "public": Public(**plain.get("public", {})), "drawn": drawn})
 

@@ -13,7 +13,7 @@ from typing import Any, final
 import torch
 
 from noisymean.grounds import Known
-from noisymean.integrations.opacus.sampler import UNKNOWN, Drawn, counted, of_loader
+from noisymean.integrations.opacus.sampler import UNKNOWN, Drawn, counted, not_poisson, of_loader
 from noisymean.integrations.opacus.seen import GHOST, Made, Seen, batch_of, see, workers
 
 # So many coordinates of the noise, to so many decimals, are the same in two steps once in 10^20 pairs of steps.
@@ -70,10 +70,8 @@ class Watch:
                 size = len(norms)
             self._norms = norms
         faults.append(self._used_noise(optimizer))
-        fault = next(filter(None, faults), "")
-        return replace(
-            seen, drawn=self._drawn_by(optimizer, size), fault=fault, noise_from_records=self._noise_from_records
-        ), size
+        drawn, fault = self._drawn_by(optimizer, size), next(filter(None, faults), "")
+        return replace(seen, drawn=drawn, fault=fault, noise_from_records=self._noise_from_records), size
 
     def _drawn_by(self, optimizer: Any, size: int | None) -> Drawn:
         """As make_private's loader draws, if it still does, and if this batch came from it."""
@@ -81,14 +79,12 @@ class Watch:
             return self._drawn
         now = of_loader(self._loader)
         if now != self._drawn and self._drawn.known is Known.SEEN:
-            return now if not now.poisson else self._not_drawn("the data loader was changed after make_private")
+            why = "the data loader was changed after make_private"
+            return now if not now.poisson else not_poisson(why, self._drawn.records)
         if self._batches is None:
             return self._drawn
         why_not = self._batches.take(size, cut=bool(optimizer._is_last_step_skipped))
-        return self._not_drawn(why_not) if why_not else self._drawn
-
-    def _not_drawn(self, why: str) -> Drawn:
-        return Drawn(False, Known.SEEN, why, None, self._drawn.records)
+        return not_poisson(why_not, self._drawn.records) if why_not else self._drawn
 
     def _used_noise(self, optimizer: Any) -> str:
         """Why the noise of this step is none: it is missing, or another step had it."""

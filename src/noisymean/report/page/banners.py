@@ -50,7 +50,6 @@ class Banner:
 
     @classmethod
     def of(cls, word: str, headline: str, text: str = "", lost: tuple[float, float] = (0.0, 0.0)) -> Banner:
-        """As that verdict always looks."""
         return cls(word, *LOOKS[word], headline, text, lost)
 
 
@@ -91,13 +90,19 @@ def symbol(answer: Account) -> str:
     return "ε" if answer.asked_delta else "δ"
 
 
+def asked(answer: Account) -> tuple[str, str]:
+    """What it is bounded at."""
+    name, value = ("δ", answer.claimed.delta) if answer.asked_delta else ("ε", answer.claimed.epsilon)
+    return name, plain(f"{value:g}")
+
+
 # --- an account --------------------------------------------------------------------------------------------------------
 
 
 def account_banner(answer: Account) -> Banner:
     """Is the promise kept?"""
     claim, leaked, sound = (f"{symbol(answer)} = {shown}" for shown in three(answer).values())
-    fixed, this_run = _fixed(answer), "the privacy promised for this training run is"
+    fixed, this_run = f" (at {' = '.join(asked(answer))})", "the privacy promised for this training run is"
     match answer.verdict:
         case "violated":
             replaced = answer.adjacency is Adjacency.REPLACE_ONE
@@ -114,7 +119,9 @@ def account_banner(answer: Account) -> Banner:
         case "holds":
             headline = f"{capital(this_run)} kept, {answer.condition}: {sound} is proved{fixed}."
             proof = f"The proof covers every dataset of this size, and any record of it that is {answer.change}."
-            if not _promises_little(answer):
+            # a kept promise is good news only where something was promised
+            epsilon, delta = _lost(answer.claimed.epsilon, answer.claimed.delta)
+            if epsilon <= _WEAK_EPSILON and delta <= _WEAK_DELTA:
                 return Banner.of("holds", headline, proof)
             little = "But a value this large promises little: an attacker may learn almost everything."
             return Banner("holds", "unknown", "promise kept, but a weak one", headline, f"{proof} {little}")
@@ -131,18 +138,6 @@ def account_banner(answer: Account) -> Banner:
 def _lost(epsilon: float | None, delta: float | None) -> tuple[float, float]:
     """None is more than a double holds."""
     return math.inf if epsilon is None else epsilon, math.inf if delta is None else delta
-
-
-def _promises_little(answer: Account) -> bool:
-    """A kept promise is good news only where something was promised."""
-    epsilon, delta = answer.claimed.epsilon, answer.claimed.delta
-    return epsilon is None or delta is None or epsilon > _WEAK_EPSILON or delta > _WEAK_DELTA
-
-
-def _fixed(answer: Account) -> str:
-    bound = answer.claimed
-    name, value = ("δ", bound.delta) if answer.asked_delta else ("ε", bound.epsilon)
-    return f" (at {name} = {plain(f'{value:g}')})"
 
 
 def guesses(curves: RunCurves) -> str:
@@ -255,8 +250,7 @@ def _read_banner(found: CodeRecord) -> Banner:
     match found.verdict:
         case Denominator.DATA_DEPENDENT:
             return Banner.of(
-                "data-dependent",
-                f"{found.package} divides the noisy sum by a number that depends on the data ({by}).",
+                "data-dependent", f"{found.package} divides the noisy sum by a number that depends on the data ({by})."
             )
         case Denominator.CONSTANT:
             return Banner.of(
@@ -267,10 +261,7 @@ def _read_banner(found: CodeRecord) -> Banner:
             )
         case Denominator.UNKNOWN:
             unclear = sum(not set(one.origins) <= CONSTANTS for one in found.statements)
-            seen = (
-                f"{unclear:,} of {len(found.statements):,} divisions were not understood"
-                if unclear
-                else "none was found"
-            )
-            seen = "not all of it could be read" if found.unreadable else seen
+            seen = f"{unclear:,} of {len(found.statements):,} divisions were not understood"
+            if found.unreadable or not unclear:
+                seen = "not all of it could be read" if found.unreadable else "none was found"
             return Banner.of("unknown", f"What {found.package} divides by is not known: {seen} ({by}).", run_it)

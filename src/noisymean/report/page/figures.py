@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias, final
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -32,7 +31,6 @@ def styled(figure: Figure, *, x: str, y: str) -> Figure:
         "ticks": "outside",
         "tickcolor": colour("line"),
         "tickfont": {"size": 12},
-        "title": {"standoff": 8},
     }
     figure.update_layout(
         template="none",
@@ -50,26 +48,17 @@ def styled(figure: Figure, *, x: str, y: str) -> Figure:
     return figure
 
 
-@final
-@dataclass(frozen=True)
-class _Look:
-    """How a curve looks: apart from its colour, its dashes tell it on a grey print."""
-
-    colour: str
-    dash: str
-    width: float
-
-
-_LOOKS = {
-    "claimed": _Look("claimed", "solid", 2.5),
-    "leakage": _Look("leakage", "solid", 2.5),
-    "guarantee": _Look("guarantee", "dash", 2.0),
-    "audited": _Look("leakage", "solid", 2.5),
-    "exact": _Look("exact", "dash", 2.0),
+# How each curve looks: apart from its colour, its dashes tell it on a grey print.
+_LOOKS: dict[str, dict[str, Any]] = {
+    "claimed": {"color": colour("claimed"), "dash": "solid", "width": 2.5},
+    "leakage": {"color": colour("leakage"), "dash": "solid", "width": 2.5},
+    "guarantee": {"color": colour("guarantee"), "dash": "dash", "width": 2.0},
+    "audited": {"color": colour("leakage"), "dash": "solid", "width": 2.5},
+    "exact": {"color": colour("exact"), "dash": "dash", "width": 2.0},
 }
 _ROUNDED: dict[str, Rounding] = {"≤": at_most, "≥": at_least, "=": format}
-_RATES = "α = %{{x:.4g}}<br>{}: β"
-_CHANCE = "blind guessing"
+# On which side of each drawn curve the truth is.
+_BETA = {"claimed": "≥", "leakage": "≤", "guarantee": "≥", "audited": "≤", "exact": "="}
 # In a legend, after the curves themselves; they have plotly's 1000.
 _LAST = 1001
 
@@ -89,7 +78,7 @@ def three_bars(values: Sequence[tuple[str, float | None]], *, quantity: str) -> 
             text=texts,
             textposition="outside",
             cliponaxis=False,
-            marker={"color": [colour(_LOOKS[name].colour) for name in names]},
+            marker={"color": [_LOOKS[name]["color"] for name in names]},
             hovertemplate=f"%{{y}}: {quantity} = %{{text}}<extra></extra>",
         )
     )
@@ -110,22 +99,12 @@ def epsilon_against_steps(growth: Growth) -> Figure:
     if known.any():
         low, high = growth.leakage[known], growth.guarantee[known]
         _area(figure, "the truth is in here", growth.steps[known], low, high, colour("band"))
-    for name, values, relation in (
-        ("claimed", growth.claimed, "≤"),
-        ("leakage", growth.leakage, "≥"),
-        ("guarantee", growth.guarantee, "≤"),
-    ):
+    for name, relation in (("claimed", "≤"), ("leakage", "≥"), ("guarantee", "≤")):
+        values = getattr(growth, name)
         there = np.isfinite(values) & (values > 0.0)
         if there.any():
-            _line(
-                figure,
-                name,
-                growth.steps[there],
-                values[there],
-                f"after %{{x:,}} steps<br>{name}: ε",
-                relation,
-                markers=True,
-            )
+            tooltip = f"after %{{x:,}} steps<br>{name}: ε"
+            _line(figure, name, growth.steps[there], values[there], tooltip, relation, markers=True)
     styled(figure, x="steps T", y="ε")
     for update, drawn in (
         (figure.update_xaxes, [growth.steps]),
@@ -141,63 +120,57 @@ def epsilon_against_steps(growth: Growth) -> Figure:
 
 def tradeoff_curves(curves: RunCurves) -> Figure:
     """False negative rate against false positive rate after all rounds; the violated part is filled."""
-    import plotly.graph_objects as go
-
-    figure = go.Figure()
-    _violated(figure, curves.alpha, curves.leakage, curves.claimed)
-    _chance(figure)
-    for name, values, relation in (
-        ("claimed", curves.claimed, "≥"),
-        ("leakage", curves.leakage, "≤"),
-        ("guarantee", curves.guarantee, "≥"),
-    ):
-        if values is not None:
-            _line(figure, name, curves.alpha, values, _RATES.format(name), relation)
-    return _square(figure)
+    drawn = {"claimed": curves.claimed, "leakage": curves.leakage, "guarantee": curves.guarantee}
+    return _rates(curves.alpha, drawn, attack="leakage")
 
 
 def audited_curve(
-    alpha: Sequence[float],
-    audited: Sequence[float],
-    claimed: Sequence[float] | None,
-    exact: Sequence[float] | None,
+    alpha: Sequence[float], audited: Sequence[float], claimed: Sequence[float] | None, exact: Sequence[float] | None
 ) -> Figure:
     """What was shown by running, between what is claimed and what is true."""
+    return _rates(np.asarray(alpha), {"claimed": claimed, "audited": audited, "exact": exact}, attack="audited")
+
+
+def _rates(alpha: Values, curves: Mapping[str, ArrayLike | None], *, attack: str) -> Figure:
+    """Curves of beta, those that there are; filled where an attacker is and the claim says that none can be."""
     import plotly.graph_objects as go
 
     figure = go.Figure()
-    if claimed is not None:
-        _violated(figure, np.asarray(alpha), np.asarray(audited), np.asarray(claimed))
-    _chance(figure)
-    if claimed is not None:
-        _line(figure, "claimed", alpha, claimed, _RATES.format("claimed"), "≥")
-    _line(figure, "audited", alpha, audited, _RATES.format("audited"), "≤", markers=True)
-    if exact is not None:
-        _line(figure, "exact", alpha, exact, _RATES.format("exact"), "=")
-    return _square(figure)
+    drawn = {name: np.asarray(values) for name, values in curves.items() if values is not None}
+    claimed, attacked = drawn.get("claimed"), drawn[attack]
+    if claimed is not None and bool((attacked < claimed - 1e-9).any()):
+        low = np.minimum(attacked, claimed)
+        _area(figure, "the claim is violated", alpha, low, claimed, colour("violated"))
+    figure.add_scatter(
+        x=[0.0, 1.0],
+        y=[1.0, 0.0],
+        mode="lines",
+        line={"color": colour("chance"), "dash": "dot", "width": 1.0},
+        name="blind guessing",
+        legendrank=_LAST,
+        hoverinfo="skip",
+    )
+    for name, values in drawn.items():
+        tooltip = f"α = %{{x:.4g}}<br>{name}: β"
+        _line(figure, name, alpha, values, tooltip, _BETA[name], markers=name == "audited")
+    styled(figure, x="false positive rate α", y="false negative rate β")
+    for update in (figure.update_xaxes, figure.update_yaxes):
+        update(range=[-0.02, 1.02], dtick=0.2, zeroline=False)
+    return figure
 
 
-def _line(
-    figure: Figure, name: str, x: ArrayLike, y: ArrayLike, tooltip: str, relation: str, *, markers: bool = False
-) -> None:
+def _line(figure: Figure, name: str, x: ArrayLike, y: ArrayLike, tooltip: str, relation: str, *, markers: bool) -> None:
     """A curve; its tooltip ends with the value, rounded to the side of the relation."""
-    look, rounded = _LOOKS[name], _ROUNDED[relation]
     figure.add_scatter(
         x=np.asarray(x, dtype=np.float64),
         y=np.asarray(y, dtype=np.float64),
         name=name,
         mode="lines+markers" if markers else "lines",
-        line={"color": colour(look.colour), "dash": look.dash, "width": look.width},
-        marker={"color": colour(look.colour), "size": 6},
-        text=[rounded(float(value), ".4g") for value in np.ravel(y)],
+        line=_LOOKS[name],
+        marker={"color": _LOOKS[name]["color"], "size": 6},
+        text=[_ROUNDED[relation](float(value), ".4g") for value in np.ravel(y)],
         hovertemplate=f"{tooltip} {relation} %{{text}}<extra></extra>",
     )
-
-
-def _violated(figure: Figure, alpha: Values, low: Values, high: Values) -> None:
-    """The area in which an attacker is and the claim says that none can be."""
-    if bool((low < high - 1e-9).any()):
-        _area(figure, "the claim is violated", alpha, np.minimum(low, high), high, colour("violated"))
 
 
 def _area(figure: Figure, name: str, x: Values, low: Values, high: Values, filled: str) -> None:
@@ -215,22 +188,3 @@ def _area(figure: Figure, name: str, x: Values, low: Values, high: Values, fille
             legendrank=_LAST,
             hoverinfo="skip",
         )
-
-
-def _chance(figure: Figure) -> None:
-    figure.add_scatter(
-        x=[0.0, 1.0],
-        y=[1.0, 0.0],
-        mode="lines",
-        line={"color": colour("chance"), "dash": "dot", "width": 1.0},
-        name=_CHANCE,
-        legendrank=_LAST,
-        hoverinfo="skip",
-    )
-
-
-def _square(figure: Figure) -> Figure:
-    styled(figure, x="false positive rate α", y="false negative rate β")
-    for update in (figure.update_xaxes, figure.update_yaxes):
-        update(range=[-0.02, 1.02], dtick=0.2, zeroline=False)
-    return figure

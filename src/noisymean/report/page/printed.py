@@ -31,7 +31,7 @@ _TRIALS = (1_000, 10_000)
 # others against bad luck.
 _DEVIATIONS = 8.0
 # Settings of a mechanism that `audit synthetic` has options for.
-_AUDITED = {"name", "dataset_size", "dimension", "sample_rate", "batch_size", "noise_multiplier"}
+_AUDITED = ("name", "dataset_size", "dimension", "batch_size", "sample_rate", "noise_multiplier")
 
 
 @final
@@ -48,28 +48,36 @@ class Printed:
 
 def account_command(answer: Account, asked_pair: Pair | None = None) -> str:
     """The command line that gives these numbers again."""
-    asked = ("--delta", answer.claimed.delta) if answer.asked_delta else ("--epsilon", answer.claimed.epsilon)
-    options = [*_mechanism_options(answer.mechanism), "--steps", str(answer.steps), asked[0], repr(asked[1])]
-    if answer.adjacency is not Adjacency.ADD_REMOVE:
-        options += ["--adjacency", answer.adjacency.value]
-    if asked_pair is not None:
-        options += ["--pair", asked_pair.value]
-    return shlex.join(["noisymean", "account", *options])
+    asked = {"delta": answer.claimed.delta} if answer.asked_delta else {"epsilon": answer.claimed.epsilon}
+    options = {
+        **_described(answer.mechanism),
+        "steps": answer.steps,
+        **asked,
+        "adjacency": None if answer.adjacency is Adjacency.ADD_REMOVE else answer.adjacency.value,
+        "pair": None if asked_pair is None else asked_pair.value,
+    }
+    return _command("account", **options)
 
 
-def _mechanism_options(mechanism: Mechanism) -> list[str]:
-    """The options that describe a mechanism: one for each of its settings, but for noise that comes from a calibration."""
+def _command(*words: str, **options: object) -> str:
+    """A command line: each option under the name of its setting if it has a value, a flag without one."""
+    for name, value in options.items():
+        typed = _OPTIONS.get(name, f"--{name.replace('_', '-')}")
+        words += () if value is None else (typed,) if value is True else (typed, str(value))
+    return shlex.join(["noisymean", *words])
+
+
+def _described(mechanism: Mechanism) -> dict[str, object]:
+    """The settings of a mechanism, but for noise that comes from a calibration."""
     settings = mechanism.to_plain()
     if "target_epsilon" in settings:
         del settings["noise_multiplier"]
-    typed = ["--mechanism", settings.pop("name")]
-    for name, value in settings.items():
-        typed += [_OPTIONS.get(name, f"--{name.replace('_', '-')}"), *(() if value is True else (str(value),))]
-    return typed
+    return settings
 
 
 # Settings whose options have other names, because `account` calls something else by theirs.
 _OPTIONS = {
+    "name": "--mechanism",
     "target_epsilon": "--calibrated-to",
     "target_delta": "--calibrated-delta",
     "epochs": "--calibrated-epochs",
@@ -114,7 +122,7 @@ def pair_audit(answer: Account) -> Printed | None:
         return None
     if None in (witness.mechanism.dataset_size, witness.mechanism.dimension):
         return None
-    if not set(witness.mechanism.to_plain()) <= _AUDITED:
+    if not set(witness.mechanism.to_plain()) <= set(_AUDITED):
         return None
     try:
         return _audited(answer, witness, structure)
@@ -132,18 +140,15 @@ def _audited(answer: Account, witness: Witness, structure: Structure) -> Printed
         lost, claim = witness.lost(steps), witness.claimed(steps)
         for trials in _TRIALS:
             if (lost - claim) * math.sqrt(trials) >= _DEVIATIONS and released * trials <= _MOST_RELEASED:
-                numbers = {"--steps": steps, "--trials": trials, "--seed": 1}
-                options = [part for name, value in numbers.items() for part in (name, str(value))]
-                described = [*_mechanism_options(witness.mechanism), "--gradients", structure.value, *options]
-                code = shlex.join(["noisymean", "audit", "synthetic", *described])
+                options = {"gradients": structure.value, "steps": steps, "trials": trials, "seed": 1}
+                code = _command("audit", "synthetic", **_described(witness.mechanism), **options)
                 return Printed(code, _audit_shows(answer, steps, lost, claim))
     return None
 
 
 def _audit_shows(answer: Account, steps: int, lost: float, claim: float) -> str:
-    if steps == answer.steps:
-        after = "" if steps == 1 else f" after {steps:,} steps"
-    else:
+    after = "" if steps == 1 else f" after {steps:,} steps"
+    if steps != answer.steps:
         after = " after one step, which is enough to see it"
     return (
         f"It finds the claim violated: δ at ε = 0 is {at_least(lost, '.3f')} or more on this pair{after}, and"
@@ -195,24 +200,16 @@ def audit_command(found: AuditRecord) -> str | None:
     described = target.get("mechanism")
     if not isinstance(described, dict) or target.get("gradient_seed") != found.seed:
         return None
+    claim_epsilon, claim_delta = found.claim_options or (None, None)
     options = {
-        "--mechanism": described.get("name"),
-        "--dataset-size": described.get("dataset_size"),
-        "--dimension": described.get("dimension"),
-        "--batch-size": described.get("batch_size"),
-        "--sample-rate": described.get("sample_rate"),
-        "--noise-multiplier": described.get("noise_multiplier"),
-        "--max-grad-norm": target.get("max_grad_norm"),
-        "--gradients": target.get("gradients"),
-        "--steps": target.get("steps"),
-        "--trials": found.configuration.get("trials"),
-        "--confidence": found.confidence,
-        "--delta": found.delta,
-        "--distinguisher": judge.get("distinguisher"),
-        "--test": judge.get("test"),
-        "--claim-epsilon": found.claim_options[0] if found.claim_options else None,
-        "--claim-delta": found.claim_options[1] if found.claim_options else None,
-        "--seed": found.seed,
+        **{name: described.get(name) for name in _AUDITED},
+        **{name: target.get(name) for name in ("max_grad_norm", "gradients", "steps")},
+        "trials": found.configuration.get("trials"),
+        "confidence": found.confidence,
+        "delta": found.delta,
+        **{name: judge.get(name) for name in ("distinguisher", "test")},
+        "claim_epsilon": claim_epsilon,
+        "claim_delta": claim_delta,
+        "seed": found.seed,
     }
-    typed = [part for name, value in options.items() if value is not None for part in (name, str(value))]
-    return text_of(shlex.join(["noisymean", "audit", "synthetic", *typed]))
+    return text_of(_command("audit", "synthetic", **options))

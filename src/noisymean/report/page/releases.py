@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import final
 
@@ -62,15 +61,10 @@ class Release:
 
     @property
     def verdict(self) -> Denominator:
-        """The worst of them."""
-        return _worst(map(denominator_of, self.kinds))
-
-
-def _worst(found: Iterable[Denominator]) -> Denominator:
-    """Of several, the one that speaks against a claim first; a constant only if all of them are."""
-    there = set(found)
-    order = (Denominator.DATA_DEPENDENT, Denominator.UNKNOWN)
-    return next((one for one in order if one in there), Denominator.CONSTANT)
+        """The one of them that speaks against a claim first; a constant only if all of them are."""
+        there = set(map(denominator_of, self.kinds))
+        order = (Denominator.DATA_DEPENDENT, Denominator.UNKNOWN)
+        return next((one for one in order if one in there), Denominator.CONSTANT)
 
 
 @final

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 # How a figure looks in the page; user text is escaped before it can spell this.
 _FIGURE = '<figure class="plot"'
-_PACKAGES = ("jinja2", "plotly")
 
 
 @final
@@ -40,15 +39,14 @@ class Block:
     markup: str
 
     def __html__(self) -> str:
-        """What markupsafe asks for."""
         return self.markup
 
 
-def need(*packages: str) -> None:
-    """Complain at once, not after the computation, when a page cannot be made; default: all that pages may use."""
-    for name in packages or _PACKAGES:
+def need(*packages: str, extra: str = "report") -> None:
+    """Complain at once, not after the computation, when one of `packages` is missing; default: all that pages may use."""
+    for name in packages or ("jinja2", "plotly"):
         if importlib.util.find_spec(name) is None:
-            raise MissingDependency(name, "report")
+            raise MissingDependency(name, extra)
 
 
 def render(
@@ -56,18 +54,15 @@ def render(
 ) -> str:
     """The page of a template that extends base.html; everything else in `context` is the template's own."""
     need("jinja2")
-    return (
-        environment()
-        .get_template(template)
-        .render(
-            title=title,
-            subtitle=subtitle,
-            command=command,
-            date=today() if date is None else date,
-            version=__version__,
-            python=".".join(str(part) for part in sys.version_info[:3]),
-            **context,
-        )
+    found = environment().get_template(template)
+    return found.render(
+        title=title,
+        subtitle=subtitle,
+        command=command,
+        date=today() if date is None else date,
+        version=__version__,
+        python=".".join(str(part) for part in sys.version_info[:3]),
+        **context,
     )
 
 
@@ -84,9 +79,8 @@ def environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    made.globals.update(
-        light=variables(dark=False), dark=variables(dark=True), has_plots=_has_plots, scripts=_scripts, policy=_policy
-    )
+    made.globals.update(light=variables(dark=False), dark=variables(dark=True))
+    made.globals.update(has_plots=lambda body: _FIGURE in body, scripts=_scripts, policy=_policy)
     return made
 
 
@@ -127,10 +121,6 @@ def _harmless(data: str) -> str:
     for character in "<>&\u2028\u2029":
         data = data.replace(character, f"\\u{ord(character):04x}")
     return data
-
-
-def _has_plots(body: str) -> bool:
-    return _FIGURE in body
 
 
 @lru_cache(maxsize=1)

@@ -48,7 +48,6 @@ class Section:
 
     @property
     def template(self) -> str:
-        """Its template."""
         return f"{self.kind}_section.html"
 
 
@@ -72,6 +71,7 @@ def account_section(run: Run, name: str) -> Section:
     answer, symbol = run.answer, banners.symbol(run.answer)
     numbers, meanings = banners.three(answer), account_words.meanings(answer)
     values = {which: answer.value(getattr(answer, which)) for which in numbers}
+    rests_on = account_words.grounds(answer, run.file)
     return Section(
         kind="account",
         name=name,
@@ -97,10 +97,7 @@ def account_section(run: Run, name: str) -> Section:
             "pair_audit": printed.pair_audit(answer),
             "remedy": banners.remedy(answer),
             "remedy_code": printed.remedy_code(answer),
-            "grounds": [
-                (one.about.value, one.value, f"{one.known}: {one.how}")
-                for one in account_words.grounds(answer, run.file)
-            ],
+            "grounds": [(one.about.value, one.value, f"{one.known}: {one.how}") for one in rests_on],
             "notes": list(run.remarks),
             "elsewhere": None if run.elsewhere is None else _elsewhere(*run.elsewhere),
             "settings": _settings(run),
@@ -142,17 +139,11 @@ def _not_drawn(run: Run) -> str | None:
 def _growth_rows(growth: Growth | None) -> list[tuple[str, ...]]:
     if growth is None:
         return []
-    columns = (growth.claimed, growth.leakage, growth.guarantee)
-    return [
-        (
-            f"{int(steps):,}",
-            *(
-                banners.number(value, rounded) if value == value else NONE_KNOWN
-                for value, rounded in zip(values, account_words.ROUNDED.values(), strict=True)
-            ),
-        )
-        for steps, *values in zip(growth.steps, *columns, strict=True)
-    ]
+    columns = [[f"{int(steps):,}" for steps in growth.steps]]
+    for which, rounded in account_words.ROUNDED.items():
+        values = getattr(growth, which)
+        columns.append([banners.number(value, rounded) if value == value else NONE_KNOWN for value in values])
+    return list(zip(*columns, strict=True))
 
 
 def _elsewhere(size: int, other: Account) -> str:
@@ -175,17 +166,13 @@ _LABELS = {
 def _settings(run: Run) -> list[tuple[str, str]]:
     mechanism, answer = run.answer.mechanism, run.answer
     given = {**mechanism.settings(), "sample_rate": rate_text(mechanism.rate), "sample_rate_exact": None}
-    asked = ("δ", answer.claimed.delta) if answer.asked_delta else ("ε", answer.claimed.epsilon)
+    labelled = {_LABELS.get(name, name.replace("_", " ")): value for name, value in given.items()}
     return [
         ("mechanism", mechanism.name.upper()),
         ("divides by", typeset(mechanism.denominator_in_words())),
-        *(
-            (_LABELS.get(name, name.replace("_", " ")), _written(value))
-            for name, value in given.items()
-            if value is not None
-        ),
+        *((label, _written(value)) for label, value in labelled.items() if value is not None),
         ("steps T", f"{answer.steps:,}"),
-        (asked[0], plain(f"{asked[1]:g}")),
+        banners.asked(answer),
         ("neighbours", answer.adjacency.value),
         ("random numbers", "none: every number is computed"),
         ("taken from", run.file or "the options of this command"),
@@ -271,13 +258,10 @@ def audit_section(found: AuditRecord, name: str) -> Section:
 
 def _audit_grounds(found: AuditRecord) -> list[tuple[str, str, str]]:
     """An audit looks at what comes out, and takes from others which datasets, which claim, and that it was run."""
-    claim = "none" if found.claimed is None else "what accountants of the noisy sum report"
-    by = "told: the target's own"
+    claim, by = "none" if found.claimed is None else "what accountants of the noisy sum report", "the target's own"
     if found.claim_options is not None:
-        claim, by = (
-            f"ε = {found.claim_options[0]:g}, δ = {found.claim_options[1]:g}",
-            "told: --claim-epsilon, --claim-delta",
-        )
+        epsilon, delta = found.claim_options
+        claim, by = f"ε = {epsilon:g}, δ = {delta:g}", "--claim-epsilon, --claim-delta"
     return [
         (
             "sampler, rate, denominator, noise",
@@ -285,7 +269,7 @@ def _audit_grounds(found: AuditRecord) -> list[tuple[str, str, str]]:
             f"seen: it was run {found.trials:,} times; nothing about its code is assumed",
         ),
         ("adjacency, records, steps", "the two datasets and the steps that were run", "told: the target holds them"),
-        ("claim", claim, by),
+        ("claim", claim, f"told: {by}"),
         ("that it was run", f"{found.trials:,} times, seed {found.seed}", f"told: {text_of(found.file)}"),
     ]
 

@@ -38,7 +38,6 @@ class Untrusted:
     path: str = ""
 
     def refuse(self, allowed: str, remedy: str = "") -> NoReturn:
-        """Complain about this value."""
         raise BadRecord(f"{self.file}: {InvalidInput(self.path or 'the file', self.value, allowed, remedy)}")
 
     def __contains__(self, key: str) -> bool:
@@ -65,35 +64,29 @@ class Untrusted:
         return self.value is None
 
     def mapping(self) -> dict[str, Untrusted]:
-        """An object."""
         if not isinstance(self.value, dict) or len(self.value) > _MOST_ITEMS:
             self.refuse("an object")
         return {key: Untrusted(value, self.file, self._under(text_of(key))) for key, value in self.value.items()}
 
     def items(self) -> Iterator[Untrusted]:
-        """A list."""
         if not isinstance(self.value, list) or len(self.value) > _MOST_ITEMS:
             self.refuse(f"a list of at most {_MOST_ITEMS} items")
         return (Untrusted(one, self.file, f"{self.path}[{index}]") for index, one in enumerate(self.value))
 
     def text(self) -> str:
-        """A text of sensible length."""
         if not isinstance(self.value, str) or len(self.value) > _LONGEST_TEXT:
             self.refuse(f"a text of at most {_LONGEST_TEXT} characters")
         return text_of(self.value)
 
     def texts(self) -> tuple[str, ...]:
-        """A list of texts."""
         return tuple(one.text() for one in self.items())
 
     def one_of(self, *words: str) -> str:
-        """One of the words."""
         if not isinstance(self.value, str) or self.value not in words:
             self.refuse(f"one of {', '.join(words)}")
         return self.value
 
     def member(self, kind: type[Choice]) -> Choice:
-        """One of the values of an enumeration."""
         return kind(self.one_of(*(one.value for one in kind)))
 
     def maybe(self, read: Callable[[Untrusted], Found]) -> Found | None:
@@ -107,13 +100,11 @@ class Untrusted:
         return self.value if isinstance(self.value, bool) else self.number()
 
     def flag(self) -> bool:
-        """true or false."""
         if not isinstance(self.value, bool):
             self.refuse("true or false")
         return self.value
 
     def number(self, least: float = -math.inf, most: float = math.inf) -> float:
-        """A finite number in a range."""
         try:
             value = float(self.value) if isinstance(self.value, int | float) else math.nan
         except OverflowError:
@@ -125,7 +116,6 @@ class Untrusted:
         return value
 
     def number_or_none(self, least: float = -math.inf, most: float = math.inf) -> float | None:
-        """A number or null."""
         return None if self.missing else self.number(least, most)
 
     def numbers(self, least: float, most: float, length: int | None = None) -> tuple[float, ...]:
@@ -136,7 +126,6 @@ class Untrusted:
         return values
 
     def whole(self, least: int = 0) -> int:
-        """A whole number."""
         if isinstance(self.value, bool) or not isinstance(self.value, int) or not least <= self.value <= 10**18:
             self.refuse(f"a whole number >= {least}")
         return self.value
