@@ -128,7 +128,9 @@ def test_formulas_are_mathml(pages: dict[Path, Page], site: Path) -> None:
 def test_the_api_lists_what_is_public(pages: dict[Path, Page], site: Path) -> None:
     listed = {one for path, page in pages.items() if path.parent == site / "api" for one in page.ids}
     # what two packages list is at the top as well
-    listed |= {f"noisymean.{one.rpartition('.')[2]}" for one in listed if re.match(r"noisymean\.(?:audit|probe)\.", one)}
+    listed |= {
+        f"noisymean.{one.rpartition('.')[2]}" for one in listed if re.match(r"noisymean\.(?:audit|probe)\.", one)
+    }
     public = {f"{module}.{name}" for module in PUBLIC for name in importlib.import_module(module).__all__}
     assert not (public | set(NAMED)) - listed
 
