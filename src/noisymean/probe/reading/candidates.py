@@ -72,9 +72,8 @@ class Candidates:
             role = role if self._contents(one) is Contents.NOISE else None
         if role is not None:
             split = NOT_SIZES.search(last_name(by)) and origins <= CONSTANTS
-            if split or self._clips(one, origins):
-                return
-            yield self._statement(one, one.divided, by, role, origins, sure)
+            if not split and not self._clips(one, origins):
+                yield self._statement(one, one.divided, by, role, origins, sure)
         elif self._may_matter(one, by, origins):
             yield self._statement(one, one.divided, by, Role.UNCLEAR, origins, Sure.UNSURE)
 
@@ -114,24 +113,19 @@ class Candidates:
         mixed = isinstance(one.divided, ast.BinOp) and self._contents(one) >= Contents.GRADIENT
         if not mixed and any(_MEASURED.search(name) for name in names_in(one.divided)):
             return True
-        target = _target(one.statement)
-        if target is not None and any(_LOSS.search(name) for name in names_in(target)):
+        results = _assigned(one.statement)
+        if any(map(_LOSS.search, results)):
             return True
         # other names of the result tell only if nothing of an array is in it
-        names = names_in(one.divided)
-        if not all(_SETTING.search(name) for name in names) and self._contents(one) is not Contents.OTHER:
+        if not all(map(_SETTING.search, names_in(one.divided))) and self._contents(one) is not Contents.OTHER:
             return False
-        results = [] if target is None else names_in(target)
         if isinstance(one.statement, ast.Return | ast.Expr) and one.scope.name:
             results.append(one.scope.name)
         return any(_MEASURED.search(name) for name in results)
 
     def _is_propagated_back(self, one: Division) -> bool:
-        target = _target(one.statement)
-        named = [] if target is None else names_in(target)
-        return one.node in self._syntax.backward_nodes or any(
-            (id(one.scope), name) in self._syntax.backwards for name in named
-        )
+        backwards = {(id(one.scope), name) for name in _assigned(one.statement)} & self._syntax.backwards
+        return one.node in self._syntax.backward_nodes or bool(backwards)
 
     def _contents(self, one: Division) -> Contents:
         return self._flow.of(Value(one.divided, one.scope))
@@ -166,9 +160,8 @@ class Candidates:
             role, sure = self._what(one, what)
             contents = self._flow.of(Value(what, one.scope))
             measured = any(_MEASURED.search(name) for name in (*names_in(what), *names_in(factor)))
-            if role is None or (measured and sure is not Sure.NAMED and contents is not Contents.NOISE):
-                continue
-            if self._flow.of(Value(factor, one.scope)) >= Contents.GRADIENT:
+            hardly = measured and sure is not Sure.NAMED and contents is not Contents.NOISE
+            if role is None or hardly or self._flow.of(Value(factor, one.scope)) >= Contents.GRADIENT:
                 continue
             found = list(self._reciprocals(Value(factor, one.scope), Trail(DEPTH)))
             for above, below in found:
@@ -293,13 +286,13 @@ def _text(node: ast.AST) -> str:
         return "(too long to be shown)"
 
 
-def _target(statement: ast.AST) -> ast.expr | None:
-    """What a statement assigns to."""
+def _assigned(statement: ast.AST) -> list[str]:
+    """The names in what a statement assigns to."""
     match statement:
         case ast.Assign(targets=[target, *_]) | ast.AnnAssign(target=target) | ast.AugAssign(target=target):
-            return target
+            return names_in(target)
         case _:
-            return None
+            return []
 
 
 def _is_printed(statement: ast.AST) -> bool:

@@ -91,8 +91,11 @@ class Flow:
                 return self._in(parts(node), scope, trail)
 
     def _in(self, nodes: Iterable[ast.expr], scope: Scope, trail: Trail) -> Contents:
-        """What is in any of several expressions."""
-        return _most(self._of(Value(one, scope), trail.on()) for one in nodes)
+        """What is in any of several expressions of one scope."""
+        return self._of_any((Value(one, scope) for one in nodes), trail.on())
+
+    def _of_any(self, values: Iterable[Value], trail: Trail) -> Contents:
+        return _most(self._of(one, trail) for one in values)
 
     def _call(self, node: ast.Call, scope: Scope, trail: Trail) -> Contents:
         name = last_name(node.func)
@@ -125,7 +128,7 @@ class Flow:
         if at is None or not trail.first(name, id(at)):
             return Contents.OTHER
         values = trail.reached(at.assigned.get(name, []))
-        found = _most(self._of(one, trail.on()) for one in (*values, *at.looped.get(name, [])))
+        found = self._of_any((*values, *at.looped.get(name, [])), trail.on())
         if name in at.parameters() and found is not Contents.NOISE:
             found = max(found, self._passed(name, at, trail))
         return found
@@ -137,12 +140,9 @@ class Flow:
             return Contents.OTHER
         if not trail.first(name, None):
             return Contents.OTHER
-        values = trail.reached(self.syntax.attributes(node, scope))
-        found = _most(self._of(one, trail.on()) for one in values)
+        found = self._of_any(trail.reached(self.syntax.attributes(node, scope)), trail.on())
         if name in self.syntax.properties and found is not Contents.NOISE:
-            found = max(
-                found, _most(self._of(one, trail.on(anywhere=True)) for one in self.syntax.returned.get(name, ()))
-            )
+            found = max(found, self._of_any(self.syntax.returned.get(name, ()), trail.on(anywhere=True)))
         return found
 
     def _passed(self, name: str, scope: Scope, trail: Trail) -> Contents:
@@ -154,10 +154,7 @@ class Flow:
         for call, at in self.syntax.mapped.get(own, []) if own is not None else []:
             others = [one for one in call.args if one is not own and last_name(one) != own]
             values += [Value(one, at) for one in others]
-        return max(
-            Contents.OTHER if values else Contents.UNSEEN,
-            _most(self._of(one, trail.on(anywhere=True)) for one in values),
-        )
+        return self._of_any(values, trail.on(anywhere=True)) if values else Contents.UNSEEN
 
 
 def _most(found: Iterable[Contents]) -> Contents:

@@ -101,7 +101,7 @@ class Origins:
             return self._returned(name, value.index, trail)
         if name == "len" and node.args:
             return _length(node.args[0])
-        if name == "size" and owner is not None and _is_zero(node.args):
+        if name == "size" and owner is not None and [getattr(one, "value", None) for one in node.args] == [0]:
             return {Origin.BATCH}
         if names.NORM_CALLS.fullmatch(name):
             return {Origin.NORM}
@@ -283,13 +283,11 @@ class Origins:
             return set()
         found: set[Origin] = set()
         for one in self.syntax.returned.get(name, ()):
-            expression = one.expression
-            if index is not None:
-                if not isinstance(expression, ast.Tuple) or index >= len(expression.elts):
-                    found.add(Origin.UNKNOWN)
-                    continue
-                expression = expression.elts[index]
-            found |= self.of(Value(expression, one.scope), trail.on())
+            whole = one.expression
+            elements = (
+                [whole] if index is None else whole.elts[index : index + 1] if isinstance(whole, ast.Tuple) else []
+            )
+            found |= self._in(elements, one.scope, trail) if elements else {Origin.UNKNOWN}
         return found
 
 
@@ -308,10 +306,6 @@ def _length(node: ast.expr) -> set[Origin]:
     if names.DATA.search(name) and not names.BATCH.search(name):
         return {Origin.DATASET}
     return {Origin.BATCH}
-
-
-def _is_zero(arguments: Sequence[ast.expr]) -> bool:
-    return len(arguments) == 1 and isinstance(arguments[0], ast.Constant) and arguments[0].value == 0
 
 
 def _is_part(node: ast.expr) -> bool:

@@ -99,9 +99,7 @@ class Syntax:
             return node is made.function or (isinstance(node, ast.Name) and bool(made.name) and node.id == made.name)
 
         for value in self.returned.get(maker.name, []) if maker.name else []:
-            if value.scope is not maker:
-                continue
-            match value.expression:
+            match value.expression if value.scope is maker else None:
                 case ast.Tuple(elts=parts) if any(map(is_made, parts)):
                     return True
                 case ast.Call(func=function, args=parts) if any(map(is_made, parts)):
@@ -109,7 +107,7 @@ class Syntax:
                     name, functions = last_name(function), all(last_name(one) in self.defined for one in parts)
                     if not _MAPS.search(name) and (functions or name[:1].isupper()):
                         return True
-                case expression if is_made(expression):
+                case ast.expr() as expression if is_made(expression):
                     return True
         return False
 
