@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import final
 
 from noisymean.accounts import Account, Bound, Pair, PairBounds
-from noisymean.compose.engine import Chain, DeltaCurve, Rounds, least_epsilon
+from noisymean.compose.engine import ChainedRounds, DeltaCurve, Rounds, least_epsilon
 from noisymean.errors import InvalidInput, Undefined, Unproved, check_number
 from noisymean.mechanisms import Adjacency, Mechanism, with_public_size
 from noisymean.pairs import ALL_ZERO, ZEROED_OUT, Datasets
@@ -233,7 +233,7 @@ def _on_pair(run: Run, asked: Run, question: Question, claimed: tuple[float, flo
         # one record removed, another added: two links of the noisy sum
         replaced, rounds = run.replaced()
         link = run.truth()
-        sound = question.worst(Chain(link.inverse(), link), Side.ABOVE)
+        sound = question.worst(ChainedRounds(link.inverse(), link), Side.ABOVE)
         return _Found(question.worst(rounds, Side.BELOW), replaced, *_finite(sound))
     if run.is_sum:
         # all-zero D against the same with one C*u attains the curve of the noisy sum: one number, three names

@@ -17,7 +17,7 @@ import numpy as np
 from noisymean.accountant import account
 from noisymean.accounts import Account
 from noisymean.compose.contour import Composed
-from noisymean.compose.engine import Chain, DeltaCurve, Rounds
+from noisymean.compose.engine import ChainedRounds, DeltaCurve, Rounds
 from noisymean.cumulants import SlowDecay
 from noisymean.errors import Undefined
 from noisymean.mechanisms import Mechanism
@@ -108,7 +108,7 @@ def run_curves(
 def _bound(proof: DeltaCurve, alpha: Array, points: int) -> Array | None:
     if isinstance(proof, Rounds):
         return _traced(proof, alpha, points, chord=False)
-    if isinstance(proof, Chain) and isinstance(proof.first, Rounds) and isinstance(proof.second, Rounds):
+    if isinstance(proof, ChainedRounds) and isinstance(proof.first, Rounds) and isinstance(proof.second, Rounds):
         first = _traced(proof.first, alpha, points, chord=False)
         return _traced(proof.second, np.clip(np.nextafter(1.0 - first, 2.0), 0.0, 1.0), points, chord=False)
     return None

@@ -21,14 +21,13 @@ from functools import lru_cache
 from typing import TypeVar, final
 
 from noisymean.ceilings import ceiling
-from noisymean.compose.engine import Chain, DeltaCurve, Rounds
+from noisymean.compose.engine import ChainedRounds, DeltaCurve, Rounds
 from noisymean.errors import InvalidInput, Unproved, check_number
 from noisymean.leakage import explicit_pairs, replaced_pair
 from noisymean.mechanisms import Mechanism, Segment
 from noisymean.noisy_sum import claimed, noisy_sum
 from noisymean.pairs import ALL_ZERO, Datasets
-from noisymean.proofs import Chain as ChainProof
-from noisymean.proofs import Direct, proofs, transparent
+from noisymean.proofs import Chain, Direct, proofs, transparent
 from noisymean.tradeoff import Law
 from noisymean.words import Said
 
@@ -186,15 +185,14 @@ def _guarantees(run: Run) -> tuple[DeltaCurve, ...]:
     each = [(steps, proofs(mechanism, steps)) for mechanism, steps in run.segments]
     direct = [[(steps, one.law) for one in found if isinstance(one, Direct)] for steps, found in each]
     chains = [
-        [((steps, one.first), (steps, one.second)) for one in found if isinstance(one, ChainProof)]
-        for steps, found in each
+        [((steps, one.first), (steps, one.second)) for one in found if isinstance(one, Chain)] for steps, found in each
     ]
     answers: list[DeltaCurve] = [_rounds(_nth(laws, kind) for laws in direct) for kind in range(max(map(len, direct)))]
     still = [laws[0] for laws, links in zip(direct, chains, strict=True) if not links]
     for kind in range(max(map(len, chains))):
         moving = [_nth(links, kind) for links in chains if links]
         first, second = _rounds(one for one, _ in moving), _rounds([*(two for _, two in moving), *still])
-        answers.append(Chain(first, second))
+        answers.append(ChainedRounds(first, second))
     return tuple(answers)
 
 

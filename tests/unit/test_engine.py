@@ -13,7 +13,7 @@ import pytest
 import many_rounds_oracles as reference
 import noisymean as nm
 import oracles
-from noisymean.compose.engine import Chain, Rounds, least_epsilon
+from noisymean.compose.engine import ChainedRounds, Rounds, least_epsilon
 from noisymean.compose.grid.composition import GridComposition
 from noisymean.cumulants import SlowDecay
 from noisymean.laws.closed import Gaussian, Identity
@@ -196,7 +196,7 @@ class TestChain:
     @pytest.mark.parametrize(("first", "second"), [(0.5, 0.7), (0.05, 2.0), (2.0, 0.05), (1e-6, 1.0)])
     def test_is_above_the_truth(self, first: float, second: float) -> None:
         """Shifts on one line add up: the truth is G of the sum."""
-        chain = Chain(Rounds(((1, gaussian(first)),)), Rounds(((1, gaussian(second)),)))
+        chain = ChainedRounds(Rounds(((1, gaussian(first)),)), Rounds(((1, gaussian(second)),)))
         for delta in (1e-2, 1e-5, 1e-10):
             exact = Gaussian(first + second).epsilon(delta)
             assert exact <= chain.epsilon(delta, Side.ABOVE)
@@ -209,7 +209,7 @@ class TestChain:
         nothing = Rounds(((1, ByHand(Identity, None)),))
         link = Rounds(((1, gaussian(1.0)),))
         exact = Gaussian(1.0).epsilon(1e-5)
-        for chain in (Chain(nothing, link), Chain(nothing, link).inverse()):
+        for chain in (ChainedRounds(nothing, link), ChainedRounds(nothing, link).inverse()):
             assert exact <= chain.epsilon(1e-5, Side.ABOVE) < exact * 1.01
 
     @pytest.mark.parametrize("mu", [20.0, 36.0, 38.0, 45.0, 60.0])
@@ -220,11 +220,11 @@ class TestChain:
             second = gaussian_epsilon(mu, math.log(share * 1e-5))
             # what is left for the first link, in logarithms
             allowed.append(second + gaussian_epsilon(1.0, math.log1p(-share) + math.log(1e-5) - second))
-        chain = Chain(Bisected(1.0), Bisected(mu))
+        chain = ChainedRounds(Bisected(1.0), Bisected(mu))
         assert chain.epsilon(1e-5, Side.ABOVE) >= min(allowed) * (1.0 - 1e-9)
 
     def test_is_worked_out_only_where_it_is_better(self) -> None:
-        chain = Chain(Rounds(((1, gaussian(0.5)),)), Rounds(((1, gaussian(0.7)),)))
+        chain = ChainedRounds(Rounds(((1, gaussian(0.5)),)), Rounds(((1, gaussian(0.7)),)))
         own, log_delta = chain.epsilon(1e-5, Side.ABOVE), math.log(1e-5)
         assert chain.improved(0.9 * own, log_delta) == 0.9 * own
         assert chain.improved(1.1 * own, log_delta) == pytest.approx(own, rel=1e-9)
@@ -235,7 +235,7 @@ class TestChain:
     def test_is_worked_out_where_one_evaluation_does_not_tell(self) -> None:
         """Rounds of which only the curve is known go on the grid: slow, and no reason to leave the chain out."""
         on_the_grid = Rounds(((2, ByHand(lambda: Gaussian(0.3), None)),))
-        chain = Chain(on_the_grid, Rounds(((1, gaussian(0.5)),)))
+        chain = ChainedRounds(on_the_grid, Rounds(((1, gaussian(0.5)),)))
         alone = Gaussian(0.3 * math.sqrt(2.0)).epsilon(1e-5)
         assert on_the_grid.at_most(50.0, math.log(1e-5)) is True
         # a rough look does not say no
@@ -287,7 +287,7 @@ class TestAtMost:
         assert curve.looks[0] > looks
 
     def test_of_a_chain(self) -> None:
-        chain = Chain(Rounds(((1, gaussian(0.5)),)), Rounds(((1, gaussian(0.7)),)))
+        chain = ChainedRounds(Rounds(((1, gaussian(0.5)),)), Rounds(((1, gaussian(0.7)),)))
         assert chain.at_most(1.001 * chain.epsilon(1e-5, Side.ABOVE), math.log(1e-5))
         assert not chain.at_most(Gaussian(1.2).epsilon(1e-5), math.log(1e-5))
 

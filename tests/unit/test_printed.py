@@ -26,7 +26,7 @@ from noisymean.cli.complaints import WANTED, option
 from noisymean.leakage import explicit_pairs
 from noisymean.mechanisms import Adjacency, Mechanism
 from noisymean.mechanisms.opacus_rate import is_recovered, steps_at_most
-from noisymean.report.page.sections import Run, account_section, report
+from noisymean.report.page.sections import ShownRun, account_section, report
 
 SOURCE = Path(nm.__file__).parent
 DELTA = 1e-5
@@ -73,7 +73,7 @@ class Page:
 
     def __init__(self, mechanism: Mechanism, steps: int, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> None:
         self.answer = nm.account(mechanism, steps=steps, delta=DELTA, adjacency=adjacency)
-        shown = Run(
+        shown = ShownRun(
             answer=self.answer, remarks=tuple(map(str, self.answer.remarks)), reported=(), elsewhere=None, growth=None, curves=None,
         )  # fmt: skip
         content = report([account_section(shown, "run")], title="x", command="noisymean report")
@@ -398,7 +398,7 @@ def test_every_way_to_a_page_can_be_gone_again(tmp_path: Path, monkeypatch: pyte
 COMMANDS = (
     "account", "audit", "calibrate", "code-audit", "curve", "data", "demo", "explore", "probe", "report", "reproduce",
 )  # fmt: skip
-# Run as they stand; the others need minutes, the network or somebody to stop them, and are understood at least.
+# ShownRun as they stand; the others need minutes, the network or somebody to stop them, and are understood at least.
 RUN = ("noisymean curve", "noisymean calibrate", "noisymean audit synthetic", "noisymean data list")
 
 

@@ -25,7 +25,7 @@ from noisymean.report import page, plots, run_plots
 from noisymean.report.asked_run import AskedRun
 from noisymean.report.page import banners, sections
 from noisymean.report.page.records import AccountRecord, AuditRecord, Record, record_of
-from noisymean.report.page.sections import Run, Section
+from noisymean.report.page.sections import Section, ShownRun
 from noisymean.report.page.untrusted import MOST_BYTES, BadRecord, parsed, text_of
 from noisymean.run_curves import growth, run_curves
 
@@ -164,7 +164,7 @@ def _compare(found: AccountRecord, answer: Account) -> None:
         raise BadRecord(f"{found.file}: verdict={found.verdict}: must be {answer.verdict}; write the file again")
 
 
-def _run(asked: AskedRun, tell: Callable[..., None], stated: AccountRecord | None = None) -> Run:
+def _run(asked: AskedRun, tell: Callable[..., None], stated: AccountRecord | None = None) -> ShownRun:
     """Accounted for, and drawn where it can be; `stated` is what a file says of it."""
     answer = asked.account()
     if stated is not None:
@@ -187,7 +187,7 @@ def _run(asked: AskedRun, tell: Callable[..., None], stated: AccountRecord | Non
                     points=run_plots.POINTS,
                     progress=lambda _: tell(advance=1),
                 )
-    return Run(
+    return ShownRun(
         answer=answer,
         remarks=tuple(map(str, answer.remarks)) if stated is None or stated.remarks is None else stated.remarks,
         reported=() if stated is None else stated.reported,

@@ -186,7 +186,7 @@ class Rounds:
 
 @final
 @dataclass(frozen=True, eq=False)
-class Chain:
+class ChainedRounds:
     """P -> P' -> Q: delta(e1 + e2) <= delta_second(e2) + e^e2 delta_first(e1) for every split (docs/accountant.md).
 
     Only the safe side exists: every split is a bound, the best of a few is taken.
@@ -239,17 +239,17 @@ class Chain:
         best = minimize_scalar(at, bounds=(0.0, 1.0), method="bounded", options={"maxiter": 12})
         return min(float(best.fun), 0.0)
 
-    def inverse(self) -> Chain:
+    def inverse(self) -> ChainedRounds:
         """Q -> P' -> P."""
-        return Chain(self.second.inverse(), self.first.inverse())
+        return ChainedRounds(self.second.inverse(), self.first.inverse())
 
 
 def least_epsilon(proofs: Sequence[DeltaCurve], log_delta: float) -> float:
     """The least of several upper bounds on one epsilon(delta)."""
     best = math.inf
     # chains take longest: they come last and have to be better
-    for proof in sorted(proofs, key=lambda proof: isinstance(proof, Chain)):
-        if isinstance(proof, Chain):
+    for proof in sorted(proofs, key=lambda proof: isinstance(proof, ChainedRounds)):
+        if isinstance(proof, ChainedRounds):
             best = proof.improved(best, log_delta)
         else:
             best = min(best, proof.epsilon_of_log(log_delta, Side.ABOVE))

@@ -12,7 +12,7 @@ from fractions import Fraction
 
 from noisymean.probe.chance import chi_square_range
 from noisymean.probe.finding import Bearing, Noise, Remark, Sampling, Severity
-from noisymean.probe.laws import Kind, Law
+from noisymean.probe.laws import DenominatorLaw, Kind
 from noisymean.probe.records import NOISE, SPARE, Axes
 from noisymean.probe.runs import by_knob, designed
 from noisymean.probe.sensitivity import divisor_at
@@ -23,7 +23,7 @@ _ROUNDS = 60
 
 
 def empty_batch(
-    subject: Runnable, law: Law | None, noise: Noise, sampling: Sampling, bound: float, seed: int
+    subject: Runnable, law: DenominatorLaw | None, noise: Noise, sampling: Sampling, bound: float, seed: int
 ) -> tuple[str, list[Remark]]:
     """What it does with an empty batch that is handed on as it comes, and what has to be remarked about it."""
     if sampling is Sampling.SHUFFLED:

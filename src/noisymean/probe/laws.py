@@ -71,14 +71,14 @@ Value: TypeAlias = Callable[[Setting, int], float | None]
 
 @final
 @dataclass(frozen=True)
-class Law:
+class DenominatorLaw:
     """A denominator: in words, as a mechanism, as a function; None where the law does not speak of such a setting."""
 
     words: str
     kind: Kind
     value: Value
 
-    def fitted(self, observed: Sequence[Observed]) -> Law | None:
+    def fitted(self, observed: Sequence[Observed]) -> DenominatorLaw | None:
         """The law that gives every denominator that was read, with the factor that this takes; None if no factor does."""
         factors = []
         for one in observed:
@@ -96,7 +96,7 @@ class Law:
         def scaled(setting: Setting, size: int) -> float | None:
             return None if (value := self.value(setting, size)) is None else value * factor
 
-        return Law(f"{self.words}, times {factor:.4g}", self.kind, scaled)
+        return DenominatorLaw(f"{self.words}, times {factor:.4g}", self.kind, scaled)
 
 
 def loader_length(setting: Setting) -> int | None:
@@ -123,14 +123,16 @@ def _loader(setting: Setting, _: int) -> float | None:
 
 
 LAWS = (
-    Law("|B|, the size of the batch", Kind.ASGM, lambda _, size: float(size)),
-    Law("N q", Kind.EASGM, _by_rate(float)),
-    Law("floor(N q)", Kind.FEASGM, _by_rate(lambda expected: max(math.floor(expected), 1))),
-    Law("int(N * (1/L)) in floating point, L = len(data_loader)", Kind.LOADER, _loader),
-    Law("floor(N / L), L = ceil(N / b)", Kind.UNKNOWN, _by_length(operator.floordiv)),
-    Law("N / L, L = ceil(N / b)", Kind.UNKNOWN, _by_length(operator.truediv)),
-    Law("N, the number of records", Kind.UNKNOWN, lambda setting, _: float(setting.dataset_size)),
-    Law("1/|B|: gradients are multiplied by the size of the batch", Kind.UNKNOWN, lambda _, size: 1.0 / max(size, 1)),
+    DenominatorLaw("|B|, the size of the batch", Kind.ASGM, lambda _, size: float(size)),
+    DenominatorLaw("N q", Kind.EASGM, _by_rate(float)),
+    DenominatorLaw("floor(N q)", Kind.FEASGM, _by_rate(lambda expected: max(math.floor(expected), 1))),
+    DenominatorLaw("int(N * (1/L)) in floating point, L = len(data_loader)", Kind.LOADER, _loader),
+    DenominatorLaw("floor(N / L), L = ceil(N / b)", Kind.UNKNOWN, _by_length(operator.floordiv)),
+    DenominatorLaw("N / L, L = ceil(N / b)", Kind.UNKNOWN, _by_length(operator.truediv)),
+    DenominatorLaw("N, the number of records", Kind.UNKNOWN, lambda setting, _: float(setting.dataset_size)),
+    DenominatorLaw(
+        "1/|B|: gradients are multiplied by the size of the batch", Kind.UNKNOWN, lambda _, size: 1.0 / max(size, 1)
+    ),
 )
 
 

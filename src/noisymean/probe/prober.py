@@ -20,7 +20,7 @@ from noisymean.probe import adaptive, remarks
 from noisymean.probe.empty import empty_batch
 from noisymean.probe.finding import Bearing, Evidence, Finding, Remark
 from noisymean.probe.full import full_of
-from noisymean.probe.laws import LAWS, Kind, Law, Observed, Value, constant_of, is_independent_draw
+from noisymean.probe.laws import LAWS, DenominatorLaw, Kind, Observed, Value, constant_of, is_independent_draw
 from noisymean.probe.noise import ASKED, noise_of
 from noisymean.probe.records import Axes, Reading
 from noisymean.probe.runs import designed, setting_of
@@ -168,18 +168,18 @@ def _rescaled(reading: Reading, scale: float) -> Reading:
     )
 
 
-def _law(observed: Sequence[Observed], *, fixed: bool) -> tuple[Law | None, tuple[str, ...]]:
+def _law(observed: Sequence[Observed], *, fixed: bool) -> tuple[DenominatorLaw | None, tuple[str, ...]]:
     """The law that explains every reading; the candidates in words if they disagree about the mechanism."""
     if fixed and len({value for one in observed for value in np.round(one.denominators, 4)}) == 1:
         words = f"{observed[0].denominators[0]:.4g} for every batch; whether it moves with N an optimizer alone does not show"
-        return Law(words, Kind.UNKNOWN, _lookup(observed)), ()
+        return DenominatorLaw(words, Kind.UNKNOWN, _lookup(observed)), ()
     if (constant := constant_of(observed)) is not None:
-        return Law(constant, Kind.SGM, _lookup(observed)), ()
+        return DenominatorLaw(constant, Kind.SGM, _lookup(observed)), ()
     fitting = [fitted for law in LAWS if (fitted := law.fitted(observed)) is not None]
     if len({law.kind for law in fitting}) == 1:
         return fitting[0], ()
     if not fitting and is_independent_draw(observed):
-        return Law("|B'|, the size of a second, independent batch", Kind.INDEPENDENT, lambda *_: None), ()
+        return DenominatorLaw("|B'|, the size of a second, independent batch", Kind.INDEPENDENT, lambda *_: None), ()
     return None, tuple(law.words for law in fitting)
 
 
@@ -190,7 +190,7 @@ def _lookup(observed: Sequence[Observed]) -> Value:
     return lambda setting, _: seen.get(setting.chosen, everywhere)
 
 
-def _kind(law: Law | None, candidates: tuple[str, ...], said: Sequence[Remark]) -> tuple[Kind, str]:
+def _kind(law: DenominatorLaw | None, candidates: tuple[str, ...], said: Sequence[Remark]) -> tuple[Kind, str]:
     """The mechanism's name needs the whole mechanism: nothing in the open, nothing that is not known."""
     if law is None:
         return Kind.UNKNOWN, f"unknown: {' or '.join(candidates)}" if candidates else "unknown"

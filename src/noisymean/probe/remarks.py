@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import assert_never
 
 from noisymean.probe.finding import Bearing, Remark, Severity
-from noisymean.probe.laws import Kind, Law, Observed, loader_length, neighbours
+from noisymean.probe.laws import DenominatorLaw, Kind, Observed, loader_length, neighbours
 from noisymean.targets.protocol import Setting
 
 
-def of_denominator(law: Law | None, shared: bool | None, observed: Sequence[Observed]) -> list[Remark]:
+def of_denominator(law: DenominatorLaw | None, shared: bool | None, observed: Sequence[Observed]) -> list[Remark]:
     """A denominator that is no constant, with the pair of sizes that shows it best; `shared`: with the noise."""
     kind = Kind.UNKNOWN if law is None else law.kind
     match kind:
@@ -42,7 +42,7 @@ def _steps(observed: Sequence[Observed], bearing: Bearing) -> list[Remark]:
     return [Remark(Severity.LEAK, f"one record more changes the denominator: {'; '.join(steps)}", bearing)]
 
 
-def of_floors(law: Law | None, observed: Sequence[Observed]) -> list[Remark]:
+def of_floors(law: DenominatorLaw | None, observed: Sequence[Observed]) -> list[Remark]:
     """Where the floor was taken in floating point and fell short; the data loader's mechanism is just that."""
     if law is None or law.kind is not Kind.LOADER:
         return []
@@ -56,13 +56,13 @@ def of_floors(law: Law | None, observed: Sequence[Observed]) -> list[Remark]:
     return remarks
 
 
-def of_non_finite(law: Law | None, observed: Sequence[Observed]) -> list[Remark]:
+def of_non_finite(law: DenominatorLaw | None, observed: Sequence[Observed]) -> list[Remark]:
     """Where a release is no number at all."""
     where = [one.setting for one in observed if not all(reading.finite for reading in one.readings)]
     return of_raised(law, dict.fromkeys(where, "releases numbers that are not finite"))
 
 
-def of_raised(law: Law | None, raised: Mapping[Setting, str]) -> list[Remark]:
+def of_raised(law: DenominatorLaw | None, raised: Mapping[Setting, str]) -> list[Remark]:
     """Where it raises instead of releasing something, or does otherwise what no release should."""
     remarks = []
     for setting, words in raised.items():

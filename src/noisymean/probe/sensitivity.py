@@ -19,7 +19,7 @@ import numpy as np
 from noisymean.numerics.logs import Array
 from noisymean.probe.finding import Clipping, Remark, Severity
 from noisymean.probe.full import BOUNDS, Full, everyone
-from noisymean.probe.laws import Law, Observed, loader_length
+from noisymean.probe.laws import DenominatorLaw, Observed, loader_length
 from noisymean.probe.records import BOUND, NOISE, Aligned, Axes, Mixed, deviation_of, few_gradients
 from noisymean.probe.runs import by_knob, designed
 from noisymean.targets.protocol import Raised, Runnable, Setting
@@ -35,7 +35,12 @@ Divisor = Callable[[int], float | None]
 
 
 def clipping_of(
-    subject: Runnable, observed: Sequence[Observed], law: Law | None, full: Full | None, bound: float, seed: int
+    subject: Runnable,
+    observed: Sequence[Observed],
+    law: DenominatorLaw | None,
+    full: Full | None,
+    bound: float,
+    seed: int,
 ) -> tuple[Clipping, list[Remark]]:
     """The effective bound, what comes before it, and how far one record moves the sum."""
     words, typical, constant = _scaling(observed)
@@ -78,7 +83,7 @@ def _remarks(clipping: Clipping, constant: bool, *, complete: bool) -> list[Rema
     return said
 
 
-def divisor_at(subject: Runnable, law: Law | None, setting: Setting, bound: float, seed: int) -> Divisor:
+def divisor_at(subject: Runnable, law: DenominatorLaw | None, setting: Setting, bound: float, seed: int) -> Divisor:
     """What a release at this setting is divided by, as a function of |B|: by the law, or measured where that is silent."""
     if law is not None and law.value(setting, 1) is not None:
         return lambda size: law.value(setting, size)
@@ -89,7 +94,7 @@ def divisor_at(subject: Runnable, law: Law | None, setting: Setting, bound: floa
 
 
 def _alike(
-    subject: Runnable, law: Law | None, words: str | None, typical: float, bound: float, seed: int
+    subject: Runnable, law: DenominatorLaw | None, words: str | None, typical: float, bound: float, seed: int
 ) -> float | None:
     """Records alike, as long as clipping just begins: their sum as a function of |B|, and by how much it jumps."""
     setting = _ALIKE[subject.knob]
@@ -113,7 +118,7 @@ def _alike(
 
 
 def _mixed(
-    subject: Runnable, law: Law | None, full: Full | None, bound: float, seed: int
+    subject: Runnable, law: DenominatorLaw | None, full: Full | None, bound: float, seed: int
 ) -> tuple[float | None, bool | None]:
     """The longest h, and whether sums are sums of the h; None where sums cannot be had."""
     setting = MIXED[subject.knob]

@@ -20,7 +20,7 @@ from opacus.data_loader import DPDataLoader
 from noisymean.errors import InvalidInput, check_number
 from noisymean.integrations.opacus import seen
 from noisymean.integrations.opacus.neighbours import as_written, loader_code
-from noisymean.integrations.opacus.sampler import UNKNOWN, Drawn, PublicRate, agreed, of_loader
+from noisymean.integrations.opacus.sampler import UNKNOWN, Drawn, RateMark, agreed, of_loader
 from noisymean.integrations.opacus.seen import Public, Told
 from noisymean.mechanisms import Rate, exact_rate
 from noisymean.mechanisms.opacus_rate import steps_at_most
@@ -108,5 +108,5 @@ def poisson_loader(dataset: Any, *, sample_rate: Rate, **options: Any) -> Any:
         options.setdefault("prefetch_factor", None)
     loader = DPDataLoader(dataset, sample_rate=float(rate), **options)
     # make_private makes a loader of its own out of it, and takes this along
-    loader.worker_init_fn = PublicRate(float(rate), loader.worker_init_fn, dataset, loader.collate_fn)
+    loader.worker_init_fn = RateMark(float(rate), loader.worker_init_fn, dataset, loader.collate_fn)
     return loader

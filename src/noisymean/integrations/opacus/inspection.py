@@ -15,10 +15,10 @@ from noisymean.errors import InvalidInput, Undefined, check_number
 from noisymean.grounds import Ground, resting_on
 from noisymean.integrations.opacus.grounds import grounds_of
 from noisymean.integrations.opacus.neighbours import (
+    CalibratedTo,
     Case,
     Facts,
     Stretch,
-    Target,
     as_written,
     cases,
     constant_code,
@@ -232,14 +232,16 @@ def _from_history(optimizer: Any, history: Any, told_rate: float, now: Seen) -> 
     return stretches
 
 
-def _target(epsilon: float | None, delta: float | str | None, epochs: int | None, accountant: Any) -> Target | None:
+def _target(
+    epsilon: float | None, delta: float | str | None, epochs: int | None, accountant: Any
+) -> CalibratedTo | None:
     told = {"target_epsilon": epsilon, "target_delta": delta, "epochs": epochs}
     missing = [name for name, value in told.items() if value is None]
     if len(missing) == len(told):
         return None
     if epsilon is None or delta is None or epochs is None:
         raise InvalidInput(missing[0], None, "given with the others", "repeat what make_private_with_epsilon was told")
-    return Target(epsilon, delta, epochs, accountant.mechanism())
+    return CalibratedTo(epsilon, delta, epochs, accountant.mechanism())
 
 
 def checked_size(dataset_size: int | None) -> int:

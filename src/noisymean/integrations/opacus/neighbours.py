@@ -41,7 +41,7 @@ class Unknown(Exception):
 
 @final
 @dataclass(frozen=True)
-class Target:
+class CalibratedTo:
     """What make_private_with_epsilon was told, and with whose accountant it calibrated. A `delta` that is written as text is a
     constant, or 1/N; of a number that is 1/N here nobody knows."""
 
@@ -70,7 +70,7 @@ class Facts:
     batch_size: int | None = None
     drop_last: bool | None = None
     noise: tuple[float, ...] = ()
-    target: Target | None = None
+    target: CalibratedTo | None = None
 
     def noise_is_known(self, stretch: Stretch) -> bool:
         """Whether it is known where the noise comes from."""

@@ -60,7 +60,7 @@ def not_poisson(how: str, records: int | None, rate: float | None = None) -> Dra
 
 @final
 @dataclass(frozen=True)
-class PublicRate:
+class RateMark:
     """The mark of a loader whose rate was given: it rides where make_private carries it along."""
 
     rate: float
@@ -133,7 +133,7 @@ def of_loader(loader: Any) -> Drawn:
     if _makes_up_records(loader.collate_fn):
         return not_poisson("rand_on_empty: an empty batch is replaced by a record that is made up", records, rate)
     mark = loader.worker_init_fn
-    public = isinstance(mark, PublicRate) and mark.is_of(loader, rate)
+    public = isinstance(mark, RateMark) and mark.is_of(loader, rate)
     kind = DistributedUniformWithReplacementSampler if distributed else UniformWithReplacementSampler
     return Drawn(True, Known.SEEN, f"{kind.__name__} of the data loader", rate, records, public)
 

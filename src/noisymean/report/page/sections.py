@@ -22,7 +22,7 @@ from noisymean.words import NO_CURVE_OF_IT, NONE_KNOWN, rate_text, sentence, typ
 
 @final
 @dataclass(frozen=True)
-class Run:
+class ShownRun:
     """A run that was accounted for: its three numbers, and what is drawn of it."""
 
     answer: Account
@@ -66,7 +66,7 @@ def report(sections: list[Section], *, title: str, command: str) -> str:
 # --- an account --------------------------------------------------------------------------------------------------------
 
 
-def account_section(run: Run, name: str) -> Section:
+def account_section(run: ShownRun, name: str) -> Section:
     """The page's main part."""
     answer, symbol = run.answer, banners.symbol(run.answer)
     numbers, meanings = banners.three(answer), account_words.meanings(answer)
@@ -106,7 +106,7 @@ def account_section(run: Run, name: str) -> Section:
     )
 
 
-def _plots(run: Run, name: str) -> list[Block]:
+def _plots(run: ShownRun, name: str) -> list[Block]:
     answer, blocks = run.answer, []
     if run.curves is not None:
         caption = (
@@ -125,7 +125,7 @@ def _plots(run: Run, name: str) -> list[Block]:
     return blocks
 
 
-def _not_drawn(run: Run) -> str | None:
+def _not_drawn(run: ShownRun) -> str | None:
     """What the pictures leave out, and why."""
     if run.answer.adjacency is Adjacency.REPLACE_ONE:
         return "Curves are drawn for neighbours that differ by one record added or removed."
@@ -163,7 +163,7 @@ _LABELS = {
 }
 
 
-def _settings(run: Run) -> list[tuple[str, str]]:
+def _settings(run: ShownRun) -> list[tuple[str, str]]:
     mechanism, answer = run.answer.mechanism, run.answer
     given = {**mechanism.settings(), "sample_rate": rate_text(mechanism.rate), "sample_rate_exact": None}
     labelled = {_LABELS.get(name, name.replace("_", " ")): value for name, value in given.items()}
