@@ -447,7 +447,6 @@ PLACES = {
     "targets/registry.py": "test_the_commands_in_complaints",
     "probe/packages.py": "test_the_commands_in_complaints",
     "report/page/untrusted.py": "names the commands only",
-    "report/page/printed.py": "above",
     "report/page/sections.py": "test_every_way_to_a_page_can_be_gone_again",
     "report/page/banners.py": "names the command only",
 }

@@ -160,11 +160,11 @@ def _dependence(observed: Sequence[Observed], law: RateLaw | None) -> list[str]:
             pairs = list(itertools.islice(itertools.pairwise(one.readings), start, None, 2))
             both = sum(len(now.batch & after.batch) for now, after in pairs)
             again |= binomial_is_improbable(both, records * len(pairs), rate**2)
-    found = {
-        "some records are drawn more often than others": unequal,
-        "a batch depends on the one before: rounds are not drawn independently": again,
-    }
-    return [words for words, seen in found.items() if seen]
+    found = (
+        (unequal, "some records are drawn more often than others"),
+        (again, "a batch depends on the one before: rounds are not drawn independently"),
+    )
+    return [words for seen, words in found if seen]
 
 
 def _moved(observed: Sequence[Observed]) -> list[str]:

@@ -67,9 +67,14 @@ def _command(*words: str, **options: object) -> str:
     return shlex.join(["noisymean", *words])
 
 
+def _written(mechanism: Mechanism) -> dict[str, object]:
+    """What has to be written down to make the mechanism again: no flag that is not set."""
+    return {name: value for name, value in mechanism.to_plain().items() if value is not False}
+
+
 def _described(mechanism: Mechanism) -> dict[str, object]:
     """The settings of a mechanism, but for noise that comes from a calibration."""
-    settings = mechanism.to_plain()
+    settings = _written(mechanism)
     if "target_epsilon" in settings:
         del settings["noise_multiplier"]
     return settings
@@ -94,7 +99,7 @@ def drawing_code(answer: Account) -> Printed | None:
     if witness is None:
         return None
     count = max(_LEAST_DRAWN, min(_MOST_DRAWN, _LOOKS // witness.looks))
-    settings = witness.mechanism.to_plain()
+    settings = _written(witness.mechanism)
     kind = type(witness.mechanism).__name__
     made = ", ".join(f"{name}={value!r}" for name, value in settings.items() if name != "name")
     lines = [
@@ -122,7 +127,7 @@ def pair_audit(answer: Account) -> Printed | None:
         return None
     if None in (witness.mechanism.dataset_size, witness.mechanism.dimension):
         return None
-    if not set(witness.mechanism.to_plain()) <= set(_AUDITED):
+    if not set(_written(witness.mechanism)) <= set(_AUDITED):
         return None
     try:
         return _audited(answer, witness, structure)
