@@ -130,6 +130,8 @@ class Rounds:
         """The rounds as this direction wants them, closed ones as one round of their power."""
         found = []
         for count, law in self.parts:
+            if not count:
+                continue
             law = law.backward() if self.reverse else law
             power = law.power(count)
             found.append((count, law) if power is None else (1, power))
@@ -150,7 +152,7 @@ class Rounds:
     def _one_round_curve(self) -> TradeOff | None:
         """The curve where there is one round only."""
         once = sum(count for count, _ in self._laws) == 1
-        return next(law.one_round() for count, law in self._laws if count) if once else None
+        return self._laws[0][1].one_round() if once else None
 
     @cached_property
     def grid(self) -> GridComposition:
