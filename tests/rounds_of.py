@@ -52,7 +52,7 @@ def claimed_rounds(mechanism: Mechanism, steps: int) -> Rounds:
 
 
 def guarantee_rounds(mechanism: Mechanism, steps: int) -> tuple[DeltaCurve, ...]:
-    return Run.of(mechanism, steps).guarantees()
+    return tuple(one.curve for one in Run.of(mechanism, steps).guarantees())
 
 
 def transparent_rounds(mechanism: Mechanism, steps: int) -> Rounds:

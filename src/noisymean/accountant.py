@@ -12,17 +12,18 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import final
+from typing import NamedTuple, final
 
 from noisymean.accounts import Account, Bound, Pair, PairBounds
-from noisymean.compose.engine import ChainedRounds, DeltaCurve, Rounds, least_epsilon
+from noisymean.compose.engine import ChainedRounds, DeltaCurve, Rounds, improved
 from noisymean.errors import InvalidInput, Undefined, Unproved, check_number
+from noisymean.lifted import LiftedRounds
 from noisymean.mechanisms import Adjacency, Mechanism, with_public_size
 from noisymean.pairs import ALL_ZERO, ZEROED_OUT, Datasets
 from noisymean.runs import Run
 from noisymean.tradeoff import Side
 from noisymean.verdict import Claim, check_order, decide
-from noisymean.words import BeyondDoubles, Note, OnlyAdded, Reason, ReplacedIsBoth, Said, SizeIsPublic
+from noisymean.words import BeyondDoubles, Note, OnlyAdded, ProofName, Reason, ReplacedIsBoth, Said, SizeIsPublic
 
 SMALLEST_DELTA = 1e-200
 
@@ -78,11 +79,11 @@ class Question:
             return self.ask(rounds, Side.BELOW)
         return rounds.epsilon(self.delta, Side.BELOW, near=upper)
 
-    def bound(self, value: float | None, pair: Datasets | None = None) -> Bound:
+    def bound(self, value: float | None, pair: Datasets | None = None, proofs: tuple[ProofName, ...] = ()) -> Bound:
         """The answer beside what was asked."""
         if self.delta is not None:
-            return Bound(epsilon=value, delta=self.delta, pair=pair)
-        return Bound(epsilon=self.epsilon, delta=value, pair=pair)
+            return Bound(epsilon=value, delta=self.delta, pair=pair, proofs=proofs)
+        return Bound(epsilon=self.epsilon, delta=value, pair=pair, proofs=proofs)
 
 
 def claimed_interval(run: Run, question: Question) -> tuple[float, float]:
@@ -101,21 +102,41 @@ def leaked(run: Run, question: Question) -> tuple[float, Datasets]:
     return most, on
 
 
-def guaranteed(run: Run, question: Question) -> float:
+class Proved(NamedTuple):
+    """An upper bound, and what it rests on."""
+
+    value: float
+    proofs: tuple[ProofName, ...] = ()
+
+
+def guaranteed(run: Run, question: Question) -> Proved:
     """The best proof in the worse direction; inf where it exceeds double precision, Undefined where there is none."""
     forward = guaranteed_one_way(run, question, reverse=False)
-    return max(forward, guaranteed_one_way(run, question, reverse=True, enough=forward))
+    return max(
+        forward, guaranteed_one_way(run, question, reverse=True, enough=forward.value), key=lambda one: one.value
+    )
 
 
-def guaranteed_one_way(run: Run, question: Question, *, reverse: bool, enough: float = -math.inf) -> float:
+def guaranteed_one_way(run: Run, question: Question, *, reverse: bool, enough: float = -math.inf) -> Proved:
     """The least that is proved for one direction, D' told from D or D from D' (`reverse`), or `enough` where that is a bound."""
-    proofs = run.guarantees()
-    proofs = tuple(proof.inverse() for proof in proofs) if reverse else proofs
-    if any(question.no_more(proof, enough) for proof in proofs):
-        return enough
-    if question.delta is not None:
-        return least_epsilon(proofs, math.log(question.delta))
-    return min(question.ask(proof, Side.ABOVE) for proof in proofs)
+    found = [one.inverse() if reverse else one for one in run.guarantees()]
+    # those that take longest come last and have to be better
+    found.sort(key=lambda one: _COST[type(one.curve)])
+    best = Proved(math.inf)
+    for one in found:
+        if question.no_more(one.curve, enough):
+            return Proved(enough, one.proofs)
+        if question.delta is None:
+            value = question.ask(one.curve, Side.ABOVE)
+        else:
+            value = improved(one.curve, best.value, math.log(question.delta))
+        if value < best.value:
+            best = Proved(value, one.proofs)
+    return best
+
+
+# The order in which proofs are asked: the lift is nearly always the best, chains are slow.
+_COST: dict[type, int] = {LiftedRounds: 0, Rounds: 1, ChainedRounds: 2}
 
 
 def account(
@@ -153,7 +174,7 @@ def account(
     worst = max(
         found, key=lambda which: (found[which].leaked, math.inf if found[which].sound is None else found[which].sound)
     )
-    sound = _worst_of([one.sound for one in found.values()])
+    sound = _worst_of(list(found.values()))
     for which, one in found.items():
         # on each pair by itself: the worse of two may hide it
         check_order(one.leaked, one.sound, f"{pairs[which].segments}, delta={delta}, epsilon={epsilon}")
@@ -162,9 +183,9 @@ def account(
         segments=asked.segments,
         claimed=question.bound(claimed[1]),
         leakage=question.bound(found[worst].leaked, found[worst].pair),
-        guarantee=question.bound(sound),
+        guarantee=question.bound(sound.value, proofs=sound.proofs) if sound else question.bound(None),
         claimed_lower=question.bound(claimed[0]),
-        verdict=decide(claim, found[worst].leaked, sound),
+        verdict=decide(claim, found[worst].leaked, None if sound is None else sound.value),
         remarks=(*_notes(asked, adjacency), *unjudged),
         pair=worst,
         neighbours=tuple(
@@ -172,7 +193,7 @@ def account(
                 which,
                 pairs[which].dataset_size,
                 question.bound(one.leaked, one.pair),
-                question.bound(one.sound),
+                question.bound(one.sound, proofs=one.proofs),
             )
             for which, one in found.items()
         ),
@@ -182,10 +203,10 @@ def account(
     )
 
 
-def _worst_of(bounds: list[float | None]) -> float | None:
+def _worst_of(found: list[_Found]) -> Proved | None:
     """The largest; unknown if one of them is."""
-    known = [bound for bound in bounds if bound is not None]
-    return max(known) if len(known) == len(bounds) else None
+    known = [Proved(one.sound, one.proofs) for one in found if one.sound is not None]
+    return max(known, key=lambda one: one.value) if len(known) == len(found) else None
 
 
 def _pairs(run: Run, adjacency: Adjacency, asked: Pair | str | None) -> tuple[dict[Pair, Run], tuple[Note, ...]]:
@@ -224,6 +245,7 @@ class _Found:
     pair: Datasets
     sound: float | None
     unproved: Reason | None = None
+    proofs: tuple[ProofName, ...] = ()
     is_the_claim: bool = False
 
 
@@ -234,13 +256,13 @@ def _on_pair(run: Run, asked: Run, question: Question, claimed: tuple[float, flo
         replaced, rounds = run.replaced()
         link = run.truth()
         sound = question.worst(ChainedRounds(link.inverse(), link), Side.ABOVE)
-        return _Found(question.worst(rounds, Side.BELOW), replaced, *_finite(sound))
+        return _Found(question.worst(rounds, Side.BELOW), replaced, *_finite(Proved(sound, (ProofName.CHAIN,))))
     if run.is_sum:
         # all-zero D against the same with one C*u attains the curve of the noisy sum: one number, three names
         same = run.sums() == asked.told_sums()
         low, high = claimed if same else question.interval(run.truth())
         pair: Datasets = ZEROED_OUT if adjacency is Adjacency.ZERO_OUT else ALL_ZERO
-        return _Found(low, pair, *_finite(high), is_the_claim=same)
+        return _Found(low, pair, *_finite(Proved(high, (ProofName.NOISY_SUM,))), is_the_claim=same)
     most, pair = leaked(run, question)
     try:
         return _Found(most, pair, *_finite(guaranteed(run, question)))
@@ -250,8 +272,8 @@ def _on_pair(run: Run, asked: Run, question: Question, claimed: tuple[float, flo
         return _Found(most, pair, None, Said(str(fault)))
 
 
-def _finite(sound: float) -> tuple[float | None, Reason | None]:
-    return (sound, None) if math.isfinite(sound) else (None, BeyondDoubles())
+def _finite(sound: Proved) -> tuple[float | None, Reason | None, tuple[ProofName, ...]]:
+    return (sound.value, None, sound.proofs) if math.isfinite(sound.value) else (None, BeyondDoubles(), ())
 
 
 def _notes(run: Run, adjacency: Adjacency) -> tuple[Note, ...]:

@@ -19,7 +19,7 @@ from noisymean.outward import at_least, at_most
 from noisymean.pairs import Datasets
 from noisymean.results import Lines, Result, finite
 from noisymean.verdict import Word
-from noisymean.words import Note, Reason
+from noisymean.words import Note, ProofName, Reason
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -37,6 +37,8 @@ class Bound:
     epsilon: float | None
     delta: float | None
     pair: Datasets | None = None
+    # what a guarantee rests on
+    proofs: tuple[ProofName, ...] = ()
 
 
 class Pair(Enum):
@@ -164,7 +166,8 @@ class Account(Result):
 
     def _plain(self, bound: Bound) -> dict[str, object]:
         pair = {} if bound.pair is None else {"pair": str(bound.pair), "gradients": asdict(bound.pair)}
-        return {"epsilon" if self.asked_delta else "delta": self.value(bound), **pair}
+        proof = {"proof": " and ".join(bound.proofs)} if bound.proofs else {}
+        return {"epsilon" if self.asked_delta else "delta": self.value(bound), **pair, **proof}
 
     def columns(self) -> Mapping[str, Sequence[object]]:
         """A row for each of the three numbers."""
@@ -190,6 +193,10 @@ class Account(Result):
             [
                 f"The claim holds, {self.condition}." if self.verdict == "holds" else f"The claim is {self.verdict}.",
                 f"The leakage is on this pair: {self.leakage.pair}.",
+                *(
+                    f"The guarantee is proved by: {' and '.join(self.guarantee.proofs)}."
+                    for _ in self.guarantee.proofs[:1]
+                ),
                 *(f"- {note}." for note in self.notes),
             ],
         )

@@ -108,7 +108,7 @@ def calibrate(
     @cache
     def epsilon(log2_noise: float, *, size: int | None, reverse: bool) -> float:
         mechanism = build(2.0**log2_noise).resized(size)
-        return guaranteed_one_way(Run.of(mechanism, steps), Question(delta), reverse=reverse)
+        return guaranteed_one_way(Run.of(mechanism, steps), Question(delta), reverse=reverse).value
 
     # the pair and the direction that are worst at the first noise nearly always are at the last; if not, the check finds out
     ways = [

@@ -42,7 +42,8 @@ def _step_and_rate(mechanism: Mechanism) -> tuple[float | None, float | None]:
     """K of the change of scale, and how often an attacker sees it where that is not always."""
     match mechanism:
         case DatasetDenominator():
-            return mechanism.neighbours.big_k(), None
+            moved = mechanism.neighbours
+            return (moved.big_k() if moved.paper_like else None), None
         case BatchDenominator(divides_by_size=True):
             count, q = mechanism.dataset_size or 0, mechanism.q
             # q - q (1-q)^N: the new record is in the batch, and not alone

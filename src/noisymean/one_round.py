@@ -43,9 +43,9 @@ def curve(mechanism: Mechanism, alpha: ArrayLike | None = None, *, points: int =
     attacks = leakage(mechanism)
     leaked, winner = attacks.best(values)
     unknown: Reason | None = None
-    limit, bound, sound, tight = None, None, None, None
+    sound, tight = None, None
+    limit, bound = ceiling_clt(mechanism), ceiling(mechanism)
     try:
-        limit, bound = ceiling_clt(mechanism), ceiling(mechanism)
         sound = guarantee(mechanism).lower(values)
         tight = np.asarray(np.max([sound, *(proof.lower(values) for proof in other_proofs(mechanism))], axis=0))
     except Unproved as fault:

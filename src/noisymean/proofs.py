@@ -1,13 +1,16 @@
 r"""Every proof that we have of T(M(D), M(D')), listed once: for one round and for T.
 
-A proof is a law that dominates a round (`Direct`), or two laws P -> P' -> Q one after the other (`Chain`). Composed, the first
-holds for T rounds because dominating pairs compose, the second because each link does (docs/theory.md, "T rounds").
+A proof is a law that dominates a round (`Direct`), two laws P -> P' -> Q one after the other (`Chain`), or the lift of all rounds
+together (`Lifted`). Composed, the first holds for T rounds because dominating pairs compose, the second because each link does
+(docs/theory.md, "T rounds").
 
     noisy sum      q G_{1/sigma} + (1-q) Id                                            the truth where the denominator stays
     transparent    batch and membership revealed                                       Theorems EASGM_HIGH, ASGM_HIGH, FEASGM
     given batch    the batch revealed, the new record's membership not                 docs/theory.md, "Tighter"
     size told      the size of the batch revealed and nothing else                     docs/theory.md, "ASGM: reveal the size"
     chains         D over its own denominator -> D over that of D' -> D', and back     docs/theory.md, "EASGM and FEASGM: chains"
+    lifted         the all-zero pair, beside N coins                                   docs/theory.md, "The all-zero pair is the
+                                                                                       worst, up to N coins": `lifted`
 
 The paper sums over all 2^N batches; the worst-case means depend on |B| only, so here it is a sum over N + 1 sizes with
 binomial weights. K is N for EASGM and floor(Nq) for FEASGM; s = K/(K+1).
@@ -30,11 +33,13 @@ from noisymean.laws.closed import Identity
 from noisymean.laws.gaussian import GaussianPairs
 from noisymean.laws.size_revealed import SizeRevealed, size_revealed
 from noisymean.laws.subsampled import RevealedMixture, Subsampled
+from noisymean.lifted import LiftedRounds, Moving
 from noisymean.mechanisms import BatchDenominator, DatasetDenominator, Mechanism
 from noisymean.noisy_sum import noisy_sum
 from noisymean.numerics import binomial
 from noisymean.numerics.logs import Array
 from noisymean.tradeoff import Law, TradeOff
+from noisymean.words import OF_PAPER, ProofName
 
 # How many deviations out of the middle a threshold counts when the roughness of a sum over sizes is judged.
 _DEVIATIONS = 3.0
@@ -53,6 +58,8 @@ _RANGE = 16.0
 # batch of all N + 1 records, which gives the larger dataset away.
 _FEW_RECORDS = 12
 _LIKELY_FULL = 1e-12
+# Groups of each of two numbers, at least, where batches are coupled; and a weight that is charged instead of looked at.
+_LEAST_OF_COUPLED, _NEGLIGIBLE = 16, 1e-24
 
 
 @final
@@ -60,9 +67,13 @@ _LIKELY_FULL = 1e-12
 class Direct:
     """A law that dominates every pair of neighbours: T(M(D), M(D')) >= its curve."""
 
+    name: ProofName
     law: Law
-    # the theorem is the paper's own
-    of_paper: bool = False
+
+    @property
+    def of_paper(self) -> bool:
+        """Whether the theorem is the paper's own."""
+        return self.name in OF_PAPER
 
     def lower(self, alpha: ArrayLike) -> Array:
         """A number that is never above T(M(D), M(D')) at alpha, for one round."""
@@ -76,6 +87,8 @@ class Chain:
 
     first: Law
     second: Law
+    name: ProofName = ProofName.CHAIN
+    of_paper: bool = False
 
     def lower(self, alpha: ArrayLike) -> Array:
         """The bound for one round, every step rounded down."""
@@ -84,7 +97,21 @@ class Chain:
         return self.second.at_alpha().lower(np.minimum(reached, 1.0))
 
 
-Proof: TypeAlias = Direct | Chain
+@final
+@dataclass(frozen=True, eq=False)
+class Lifted:
+    """The all-zero pair beside coins: a proof of all rounds at once, each direction by itself."""
+
+    mechanism: DatasetDenominator
+    name: ProofName = ProofName.LIFT
+    of_paper: bool = False
+
+    def lower(self, alpha: ArrayLike) -> Array:
+        """The bound for one round."""
+        return LiftedRounds((Moving(self.mechanism, 1),)).lower(alpha)
+
+
+Proof: TypeAlias = Direct | Chain | Lifted
 
 
 class LowerBound(Protocol):
@@ -119,9 +146,12 @@ def transparent(mechanism: Mechanism) -> Law | None:
     """The paper's guarantee, batch and membership revealed; None for a denominator that it does not treat."""
     match mechanism:
         case DatasetDenominator():
-            big_k = mechanism.neighbours.big_k()
-            if big_k is None:
+            if mechanism.is_sum:
                 return noisy_sum(mechanism)
+            if not mechanism.neighbours.paper_like:
+                return None
+            big_k = mechanism.neighbours.big_k()
+            assert big_k is not None, "something moves"
             return BySize(mechanism, partial(_shifted_and_joined, mechanism, big_k))
         case BatchDenominator():
             given = given_batch(mechanism)
@@ -147,17 +177,21 @@ def guarantee_tight(mechanism: Mechanism) -> LowerBound:
 
 def other_proofs(mechanism: Mechanism) -> tuple[Proof, ...]:
     """Those beside the paper's, for one round."""
-    return tuple(one for one in proofs(mechanism) if isinstance(one, Chain) or not one.of_paper)
+    return tuple(one for one in proofs(mechanism) if not one.of_paper)
 
 
 # --- a denominator that is a function of N -----------------------------------------------------------------------------
 
 
 def _of_dataset(mechanism: DatasetDenominator) -> tuple[Proof, ...]:
-    big_k, sum_only = mechanism.neighbours.big_k(), noisy_sum(mechanism)
-    if big_k is None:
-        return (Direct(sum_only, of_paper=True),)
-    everything = Direct(BySize(mechanism, partial(_shifted_and_joined, mechanism, big_k)), of_paper=True)
+    moved, sum_only = mechanism.neighbours, noisy_sum(mechanism)
+    if mechanism.is_sum:
+        return (Direct(ProofName.NOISY_SUM, sum_only),)
+    if not moved.paper_like:
+        return (Direct(ProofName.COUPLED, BySize(mechanism, partial(coupled, mechanism))), Lifted(mechanism))
+    big_k = moved.big_k()
+    assert big_k is not None, "something moves"
+    everything = Direct(ProofName.TRANSPARENT, BySize(mechanism, partial(_shifted_and_joined, mechanism, big_k)))
     if mechanism.q == 1.0:
         # one batch, one component each round: closed form, and exact
         return (everything,)
@@ -167,6 +201,7 @@ def _of_dataset(mechanism: DatasetDenominator) -> tuple[Proof, ...]:
         Chain(BySize(mechanism, partial(batch_shift, mechanism, big_k, 0.0)), sum_only),
         # D -> D' over the denominator of D -> D' over its own
         Chain(sum_only, BySize(mechanism, partial(batch_shift, mechanism, big_k, 0.0, 1))),
+        Lifted(mechanism),
     )
 
 
@@ -209,6 +244,36 @@ class BySize(Law):
     def power(self, count: int) -> Law | None:
         """Closed where every batch is the whole dataset."""
         return self._once.power(count) if self.mechanism.q == 1.0 else None
+
+
+def coupled(mechanism: DatasetDenominator, groups: int) -> GaussianPairs:
+    r"""Rate, denominator and noise may all move: the two batches are drawn together, and both are revealed.
+
+    Every record is in both batches with the lesser rate, and in that of the larger rate only with what is left; the new one joins
+    B' with the rate of D'. Of k records in both and d in one, given that, N(0, I) is told from N(mu, s^2 I) with
+    mu <= (|1-r| k + max(1, r) d + r [joined])/sigma, r = c/c' (docs/theory.md, "When the rate moves"). k and d are bounded by
+    independent variables that are stochastically larger, and every group of them by its largest.
+    """
+    moved, count = mechanism.neighbours, mechanism.dataset_size or 0
+    both, changed = min(moved.rates), abs(moved.rates[0] - moved.rates[1])
+    shrink, sigma, joins = math.exp(moved.log_shrink), moved.noises[0], moved.rates[1]
+    # without `groups` it is f(alpha) of one round that is asked for, and a Gauss rule over sizes is not known to fit
+    few = max(round(math.sqrt(groups or _MOST_GROUPS)), _LEAST_OF_COUPLED)
+    _, shared, mass, left_out = binomial.grouped(count, both / (1.0 - changed), few)
+    _, alone, mass_alone, left_out_alone = binomial.grouped(count, changed, few)
+    lost = 1.0 if moved.rates[0] > moved.rates[1] else shrink
+    joined = np.array([0.0, shrink])
+    shifts = abs(math.expm1(moved.log_shrink)) * shared[:, None, None] + lost * alone[:, None] + joined
+    weights = mass[:, None, None] * mass_alone[:, None] * np.array([1.0 - joins, joins])
+    shifts, weights = np.ravel(shifts) / sigma, np.ravel(weights)
+    kept = weights > _NEGLIGIBLE
+    return GaussianPairs(
+        needed_dimension(mechanism),
+        weights[kept],
+        shifts[kept],
+        np.full(int(kept.sum()), moved.log_scale),
+        left_out + left_out_alone + float(weights[~kept].sum()),
+    )
 
 
 def _shifted_and_joined(mechanism: DatasetDenominator, big_k: float, groups: int) -> GaussianPairs:
@@ -273,12 +338,12 @@ def _of_batch(mechanism: BatchDenominator, steps: int) -> tuple[Proof, ...]:
     if mechanism.q == 1.0:
         given = given_batch(mechanism)
         assert given is not None, "there is one batch size only"
-        return (Direct(given),)
+        return (Direct(ProofName.BATCH, given),)
     sizes_only = SizeTold(mechanism)
     few = (mechanism.dataset_size or 0) <= _FEW_RECORDS or steps * sizes_only.full_batch > _LIKELY_FULL
-    found: list[Proof] = [Direct(sizes_only)]
+    found: list[Proof] = [Direct(ProofName.SIZE, sizes_only)]
     if (steps == 1 or few) and given_batch(mechanism, groups=_COARSE_GROUPS) is not None:
-        found.append(Direct(MembershipHidden(mechanism)))
+        found.append(Direct(ProofName.BATCH, MembershipHidden(mechanism)))
     return tuple(found)
 
 

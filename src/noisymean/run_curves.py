@@ -1,13 +1,10 @@
 r"""Pictures of a whole run: epsilon against the number of steps, and the trade-off curves after all of them.
 
-The trade-off curve of T rounds is traced by its tests: each threshold t gives one point (alpha(t), beta(t)), so no inversion is
-needed. Between two points of a *leakage* or *claimed* curve the chord is used, which randomising between the two tests
-achieves; between two of a *guarantee* the higher of the two tangents, which no test can beat.
+The curves are traced by their tests (`compose.traced`).
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import final
@@ -16,22 +13,15 @@ import numpy as np
 
 from noisymean.accountant import account
 from noisymean.accounts import Account
-from noisymean.compose.contour import Composed
 from noisymean.compose.engine import ChainedRounds, DeltaCurve, Rounds
-from noisymean.cumulants import SlowDecay
+from noisymean.compose.traced import traced
 from noisymean.errors import Undefined
+from noisymean.lifted import LiftedRounds
 from noisymean.mechanisms import Mechanism
 from noisymean.numerics.logs import Array
 from noisymean.runs import Run
-from noisymean.tradeoff import Side, TradeOff
 
 _POINTS = 257
-_DEVIATIONS = 9.0
-_SMALLEST = 1e-12
-# Thresholds for one contour integral: the slowest of them decides how long it takes.
-_TOGETHER = 8
-# log of a rate below which a picture shows nothing.
-_SEEN = math.log(1e-4)
 
 
 @final
@@ -89,16 +79,16 @@ def run_curves(
 ) -> RunCurves:
     """The curves after `steps` rounds, from `points` tests; `progress` is told before the guarantee, which takes longest."""
     run = Run.of(mechanism, steps)
-    claim = _traced(run.claimed(), alpha, points, chord=True)
+    claim = traced(run.claimed(), alpha, points, chord=True)
     if mechanism.is_sum:
         # the tests that make the truth are its supporting lines as well
         truth = run.truth()
-        leaked, sound = (_traced(truth, alpha, points, chord=chord) for chord in (True, False))
+        leaked, sound = (traced(truth, alpha, points, chord=chord) for chord in (True, False))
         return RunCurves(alpha, claim, leaked, sound)
-    leaked = np.min([_traced(rounds, alpha, points, chord=True) for _, rounds in run.leakages()], axis=0)
+    leaked = np.min([traced(rounds, alpha, points, chord=True) for _, rounds in run.leakages()], axis=0)
     progress(RunCurves(alpha, claim, leaked, None))
     try:
-        proofs = [_bound(proof, alpha, points) for proof in run.guarantees()]
+        proofs = [_bound(proof.curve, alpha, points) for proof in run.guarantees()]
     except Undefined:
         proofs = []
     known = [curve for curve in proofs if curve is not None]
@@ -107,62 +97,10 @@ def run_curves(
 
 def _bound(proof: DeltaCurve, alpha: Array, points: int) -> Array | None:
     if isinstance(proof, Rounds):
-        return _traced(proof, alpha, points, chord=False)
+        return traced(proof, alpha, points, chord=False)
+    if isinstance(proof, LiftedRounds):
+        return proof.lower(alpha, points)
     if isinstance(proof, ChainedRounds) and isinstance(proof.first, Rounds) and isinstance(proof.second, Rounds):
-        first = _traced(proof.first, alpha, points, chord=False)
-        return _traced(proof.second, np.clip(np.nextafter(1.0 - first, 2.0), 0.0, 1.0), points, chord=False)
+        first = traced(proof.first, alpha, points, chord=False)
+        return traced(proof.second, np.clip(np.nextafter(1.0 - first, 2.0), 0.0, 1.0), points, chord=False)
     return None
-
-
-def _traced(rounds: Rounds, alpha: Array, points: int, *, chord: bool) -> Array:
-    """f(alpha) from tests at many thresholds: the chords between them for leakage, their supporting lines for guarantees."""
-    try:
-        curve = rounds.tradeoff()
-        with np.errstate(all="ignore"):
-            t, log_alpha, log_beta = _tests(curve, _thresholds(curve, points))
-    except SlowDecay:
-        return rounds.grid.curve(alpha, Side.ABOVE if chord else Side.BELOW)
-    points_alpha, points_beta = np.exp(log_alpha), np.exp(log_beta)
-    with np.errstate(over="ignore"):
-        slope = np.exp(np.minimum(t, 700.0))
-        # what the tails may be off by, charged as for one round (docs/numerics.md, "Margins")
-        margin = curve.relative_error * (points_beta + slope * points_alpha) + curve.slack * np.minimum(slope, 1.0)
-    if chord:
-        points_beta = points_beta + 2.0 * margin + curve.short[1]
-        x, y = np.concatenate([[1.0], points_alpha, [0.0]]), np.concatenate([[0.0], points_beta, [1.0]])
-        return np.asarray(np.clip(np.interp(alpha, x[::-1], y[::-1]), 0.0, 1.0 - alpha))
-    with np.errstate(over="ignore"):
-        lines = (points_beta - margin)[:, None] + slope[:, None] * (points_alpha[:, None] - alpha)
-    return np.asarray(np.clip(lines.max(axis=0), 0.0, 1.0))
-
-
-def _tests(curve: TradeOff, t: Array) -> tuple[Array, Array, Array]:
-    """(t, log alpha, log beta), from the middle outwards in small parts, each end given up where it becomes slow.
-
-    Any set of tests is sound. SlowDecay where what is left would be seen to be missing.
-    """
-    parts = np.array_split(t, -(-t.size // _TOGETHER))
-    middle = len(parts) // 2
-    found = []
-    for outwards in (range(middle, len(parts)), range(middle - 1, -1, -1)):
-        for index in outwards:
-            try:
-                tails = curve.tails(parts[index])
-            except SlowDecay:
-                break
-            found.append((parts[index], tails.p_above, tails.q_below))
-    found.sort(key=lambda part: float(part[0][0]))
-    if not found or max(found[-1][1][-1], found[0][2][0]) > _SEEN:
-        raise SlowDecay
-    kept, log_alpha, log_beta = (np.concatenate(side) for side in zip(*found, strict=True))
-    return kept, log_alpha, log_beta
-
-
-def _thresholds(curve: TradeOff, points: int) -> Array:
-    """From well below the loss's mean under P to well above that under Q."""
-    if isinstance(curve, Composed):
-        moments = curve.generating.moments(np.array([0.0, 1.0]))
-        reach = _DEVIATIONS * np.sqrt(moments.variance)
-        return np.linspace(moments.mean[0] - reach[0], moments.mean[1] + reach[1], points)
-    scale = max(curve.epsilon(_SMALLEST), curve.inverse().epsilon(_SMALLEST), 1e-9)
-    return np.linspace(-scale, scale, points)

@@ -10,6 +10,7 @@ A noise schedule, two phases of training, DP-SGD beside other releases: each seg
                 directly: a law that dominates each segment, so that their product dominates the run (adaptive composition)
                 by a chain P -> P' -> Q: in a segment whose denominator moves, P' is as in that segment's own chain; in all
                 others P' = P, which costs the first link nothing, and the second is the direct proof
+                by the lift: the all-zero pairs and coins of all segments that move, beside the direct proofs of the others
 """
 
 from __future__ import annotations
@@ -24,15 +25,29 @@ from noisymean.ceilings import ceiling
 from noisymean.compose.engine import ChainedRounds, DeltaCurve, Rounds
 from noisymean.errors import InvalidInput, Unproved, check_number
 from noisymean.leakage import explicit_pairs, replaced_pair
+from noisymean.lifted import LiftedRounds, Moving
 from noisymean.mechanisms import Mechanism, Segment
 from noisymean.noisy_sum import claimed, noisy_sum
 from noisymean.pairs import ALL_ZERO, Datasets
-from noisymean.proofs import Chain, Direct, proofs, transparent
+from noisymean.proofs import Chain, Direct, Lifted, proofs, transparent
 from noisymean.tradeoff import Law
-from noisymean.words import Said
+from noisymean.words import ProofName, Said
 
 MOST_STEPS = 10**9
 Item = TypeVar("Item")
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Guarantee:
+    """One proof for a whole run: what it rests on, and its upper bounds."""
+
+    proofs: tuple[ProofName, ...]
+    curve: DeltaCurve
+
+    def inverse(self) -> Guarantee:
+        """The same for D told from D'."""
+        return Guarantee(self.proofs, self.curve.inverse())
 
 
 @final
@@ -140,7 +155,7 @@ class Run:
         pairs = [(steps, replaced_pair(one)) for one, steps in self.segments]
         return pairs[0][1].datasets, _rounds(pairs)
 
-    def guarantees(self) -> tuple[DeltaCurve, ...]:
+    def guarantees(self) -> tuple[Guarantee, ...]:
         """Every proof for the run, each sound by itself. Undefined where a segment has none."""
         return _guarantees(self.merged())
 
@@ -181,18 +196,28 @@ def _needed(law: Law | None, mechanism: Mechanism) -> Law:
 
 # both directions of an answer ask the same curves
 @lru_cache(maxsize=8)
-def _guarantees(run: Run) -> tuple[DeltaCurve, ...]:
-    each = [(steps, proofs(mechanism, steps)) for mechanism, steps in run.segments]
-    direct = [[(steps, one.law) for one in found if isinstance(one, Direct)] for steps, found in each]
-    chains = [
-        [((steps, one.first), (steps, one.second)) for one in found if isinstance(one, Chain)] for steps, found in each
-    ]
-    answers: list[DeltaCurve] = [_rounds(_nth(laws, kind) for laws in direct) for kind in range(max(map(len, direct)))]
-    still = [laws[0] for laws, links in zip(direct, chains, strict=True) if not links]
+def _guarantees(run: Run) -> tuple[Guarantee, ...]:
+    each = [(segment, proofs(*segment)) for segment in run.segments]
+    direct = [[(segment.steps, one) for one in found if isinstance(one, Direct)] for segment, found in each]
+    chains = [[(segment.steps, one) for one in found if isinstance(one, Chain)] for segment, found in each]
+    answers: list[Guarantee] = []
+    for kind in range(max(map(len, direct))):
+        taken = [_nth(laws, kind) for laws in direct]
+        names = tuple(dict.fromkeys(one.name for _, one in taken))
+        answers.append(Guarantee(names, _rounds((steps, one.law) for steps, one in taken)))
+    still = [(steps, one.law) for ((steps, one), *_), links in zip(direct, chains, strict=True) if not links]
     for kind in range(max(map(len, chains))):
         moving = [_nth(links, kind) for links in chains if links]
-        first, second = _rounds(one for one, _ in moving), _rounds([*(two for _, two in moving), *still])
-        answers.append(ChainedRounds(first, second))
+        first, second = (
+            _rounds((steps, one.first) for steps, one in moving),
+            _rounds([*((steps, one.second) for steps, one in moving), *still]),
+        )
+        answers.append(Guarantee((ProofName.CHAIN,), ChainedRounds(first, second)))
+    lifted = [(segment, [one for one in found if isinstance(one, Lifted)]) for segment, found in each]
+    if any(found for _, found in lifted):
+        coins = tuple(Moving(one.mechanism, segment.steps) for segment, found in lifted for one in found)
+        others = [(steps, one.law) for ((steps, one), *_), (_, found) in zip(direct, lifted, strict=True) if not found]
+        answers.append(Guarantee((ProofName.LIFT,), LiftedRounds(coins, tuple(others))))
     return tuple(answers)
 
 

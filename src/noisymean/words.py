@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from enum import StrEnum
 from fractions import Fraction
 from typing import final
 
@@ -191,6 +192,25 @@ class EpochsDiffer(Note):
             f"an epoch has {' or '.join(map(str, self.steps))} steps, depending on one record: "
             "counting epochs leaks the size by itself"
         )
+
+
+# --- proofs ------------------------------------------------------------------------------------------------------------
+
+
+class ProofName(StrEnum):
+    """What a guarantee rests on, as it is printed."""
+
+    NOISY_SUM = "noisy sum"
+    TRANSPARENT = "batch and membership revealed"
+    BATCH = "batch revealed"
+    SIZE = "size of the batch revealed"
+    CHAIN = "through a third law"
+    COUPLED = "both batches drawn together and revealed"
+    LIFT = "all-zero pair and coins"
+
+
+# The paper's own theorems.
+OF_PAPER = (ProofName.NOISY_SUM, ProofName.TRANSPARENT)
 
 
 # --- reasons -----------------------------------------------------------------------------------------------------------

@@ -135,7 +135,7 @@ class TestGroupsOfSizes:
     )
     def test_forward_epsilon(self, size: int, rate: str, sigma: float, delta: float, exact: float) -> None:
         mechanism = nm.ASGM(dataset_size=size, dimension=1, sample_rate=rate, noise_multiplier=sigma)
-        assert guaranteed_one_way(Run.of(mechanism, 1), Question(delta), reverse=False) >= exact
+        assert guaranteed_one_way(Run.of(mechanism, 1), Question(delta), reverse=False).value >= exact
 
     def test_a_curve_above_an_explicit_test(self) -> None:
         mechanism = nm.ASGM(dataset_size=5000, dimension=1, sample_rate=0.3, noise_multiplier=1000.0)

@@ -72,7 +72,7 @@ def accounted(mechanism: Any, setting: Setting, **question: float) -> Any:
 
 def guaranteed(mechanism: Any, setting: Setting, *, reverse: bool) -> float | None:
     try:
-        return guaranteed_one_way(Run.of(mechanism, setting.steps), Question(setting.delta), reverse=reverse)
+        return guaranteed_one_way(Run.of(mechanism, setting.steps), Question(setting.delta), reverse=reverse).value
     except Undefined:
         return None
 

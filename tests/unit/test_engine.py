@@ -13,7 +13,7 @@ import pytest
 import many_rounds_oracles as reference
 import noisymean as nm
 import oracles
-from noisymean.compose.engine import ChainedRounds, Rounds, least_epsilon
+from noisymean.compose.engine import ChainedRounds, Rounds, improved
 from noisymean.compose.grid.composition import GridComposition
 from noisymean.cumulants import SlowDecay
 from noisymean.laws.closed import Gaussian, Identity
@@ -228,9 +228,13 @@ class TestChain:
         own, log_delta = chain.epsilon(1e-5, Side.ABOVE), math.log(1e-5)
         assert chain.improved(0.9 * own, log_delta) == 0.9 * own
         assert chain.improved(1.1 * own, log_delta) == pytest.approx(own, rel=1e-9)
-        assert least_epsilon([chain, Rounds(((1, gaussian(5.0)),))], log_delta) == pytest.approx(own, rel=1e-9)
+        assert improved(
+            chain, improved(Rounds(((1, gaussian(5.0)),)), math.inf, log_delta), log_delta
+        ) == pytest.approx(own, rel=1e-9)
         exact = Gaussian(0.1).epsilon(1e-5)
-        assert least_epsilon([chain, Rounds(((1, gaussian(0.1)),))], log_delta) == pytest.approx(exact, rel=1e-8)
+        assert improved(Rounds(((1, gaussian(0.1)),)), chain.improved(math.inf, log_delta), log_delta) == pytest.approx(
+            exact, rel=1e-8
+        )
 
     def test_is_worked_out_where_one_evaluation_does_not_tell(self) -> None:
         """Rounds of which only the curve is known go on the grid: slow, and no reason to leave the chain out."""
@@ -241,7 +245,11 @@ class TestChain:
         # a rough look does not say no
         assert on_the_grid.at_most(0.99 * alone, math.log(1e-5)) is None
         exact = Gaussian(0.3 * math.sqrt(2.0) + 0.5).epsilon(1e-5)
-        assert exact <= least_epsilon([chain, Rounds(((1, gaussian(5.0)),))], math.log(1e-5)) < 1.1 * exact
+        assert (
+            exact
+            <= improved(chain, improved(Rounds(((1, gaussian(5.0)),)), math.inf, math.log(1e-5)), math.log(1e-5))
+            < 1.1 * exact
+        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -31,9 +31,9 @@ def test_without_sampling_the_sum_is_one_gaussian() -> None:
     run = merged([(nm.SGM(sample_rate=1, noise_multiplier=5.0), 3), (nm.SGM(sample_rate=1, noise_multiplier=8.0), 7)])
     exact = Gaussian(math.sqrt(3 / 25 + 7 / 64))
     assert claimed_interval(run, ASKED)[1] == pytest.approx(exact.epsilon(DELTA, Side.ABOVE), rel=1e-7)
-    assert guaranteed(run, ASKED) == pytest.approx(exact.epsilon(DELTA, Side.ABOVE), rel=1e-7)
+    assert guaranteed(run, ASKED).value == pytest.approx(exact.epsilon(DELTA, Side.ABOVE), rel=1e-7)
     assert leaked(run, ASKED)[0] == pytest.approx(exact.epsilon(DELTA, Side.BELOW), rel=1e-7)
-    assert guaranteed(run, Question(epsilon=1.0)) == pytest.approx(float(exact.delta(1.0)), rel=1e-7)
+    assert guaranteed(run, Question(epsilon=1.0)).value == pytest.approx(float(exact.delta(1.0)), rel=1e-7)
 
 
 def test_one_mechanism_in_two_stretches_is_one_run() -> None:
@@ -42,7 +42,7 @@ def test_one_mechanism_in_two_stretches_is_one_run() -> None:
     assert run.segments == ((loader(1.0), 100),)
     assert claimed_interval(run, ASKED)[1] == pytest.approx(whole.claimed.epsilon)
     assert leaked(run, ASKED) == (pytest.approx(whole.leakage.epsilon), whole.leakage.pair)
-    assert guaranteed(run, ASKED) == pytest.approx(whole.guarantee.epsilon)
+    assert guaranteed(run, ASKED).value == pytest.approx(whole.guarantee.epsilon)
 
 
 @pytest.mark.slow
@@ -51,11 +51,11 @@ def test_a_schedule_lies_between_its_extremes_and_around_the_truth() -> None:
     mixed = merged([(loader(1.0), 60), (loader(1.5), 40)])
     for ask in (
         lambda run: claimed_interval(run, ASKED)[1],
-        lambda run: guaranteed(run, ASKED),
+        lambda run: guaranteed(run, ASKED).value,
         lambda run: leaked(run, ASKED)[0],
     ):
         assert ask(quiet) < ask(mixed) < ask(loud)
-    assert leaked(mixed, ASKED)[0] < guaranteed(mixed, ASKED)
+    assert leaked(mixed, ASKED)[0] < guaranteed(mixed, ASKED).value
 
 
 def test_sums_beside_means_cost_more_than_the_means_alone() -> None:
@@ -63,12 +63,12 @@ def test_sums_beside_means_cost_more_than_the_means_alone() -> None:
     alone, beside = (
         merged([(mean, 50), *extra]) for extra in ((), ((nm.SGM(sample_rate=1, noise_multiplier=5.0), 3),))
     )
-    assert guaranteed(alone, ASKED) < guaranteed(beside, ASKED)
-    assert leaked(beside, ASKED)[0] <= guaranteed(beside, ASKED)
+    assert guaranteed(alone, ASKED).value < guaranteed(beside, ASKED).value
+    assert leaked(beside, ASKED)[0] <= guaranteed(beside, ASKED).value
     # two rounds of the whole batch give the larger dataset away: losses that are infinite add up too
     tiny = nm.ASGM(dataset_size=1, dimension=3, sample_rate=0.1, noise_multiplier=3.0)
     pair = merged([(tiny, 2), (nm.SGM(sample_rate=0.5, noise_multiplier=3.0), 1)])
-    assert guaranteed(pair, Question(epsilon=50.0)) <= 1.0 - (1.0 - 0.1**2) ** 2 + 1e-9
+    assert guaranteed(pair, Question(epsilon=50.0)).value <= 1.0 - (1.0 - 0.1**2) ** 2 + 1e-9
 
 
 def test_nothing_is_promised_where_a_segment_has_no_proof() -> None:

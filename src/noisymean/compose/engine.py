@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol, TypeVar, final
@@ -246,16 +246,13 @@ class ChainedRounds:
         return ChainedRounds(self.second.inverse(), self.first.inverse())
 
 
-def least_epsilon(proofs: Sequence[DeltaCurve], log_delta: float) -> float:
-    """The least of several upper bounds on one epsilon(delta)."""
-    best = math.inf
-    # chains take longest: they come last and have to be better
-    for proof in sorted(proofs, key=lambda proof: isinstance(proof, ChainedRounds)):
-        if isinstance(proof, ChainedRounds):
-            best = proof.improved(best, log_delta)
-        else:
-            best = min(best, proof.epsilon_of_log(log_delta, Side.ABOVE))
-    return best
+def improved(curve: DeltaCurve, best: float, log_delta: float) -> float:
+    """The lesser of a bound on epsilon that is known and this curve's, which is only worked out where it is better."""
+    if isinstance(curve, ChainedRounds):
+        return curve.improved(best, log_delta)
+    if math.isfinite(best) and curve.at_most(best, log_delta, rough=False) is False:
+        return best
+    return min(best, curve.epsilon_of_log(log_delta, Side.ABOVE))
 
 
 # Shares of delta given to the second link, falling; the optimum is flat.

@@ -158,7 +158,7 @@ class NormalizedAccountant(dp.PrivacyAccountant):  # type: ignore[misc]
         composed, question = Run(tuple(self._rounds)).merged(), Question(**asked)
         both = self.neighboring_relation is dp.NeighboringRelation.ADD_OR_REMOVE_ONE
         try:
-            return max(guaranteed(run, question) for run in (pairs_of(composed).values() if both else [composed]))
+            return max(guaranteed(run, question).value for run in (pairs_of(composed).values() if both else [composed]))
         except Undefined as reason:
             warnings.warn(f"no guarantee is known: {reason}", stacklevel=3)
             return unknown

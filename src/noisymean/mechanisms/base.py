@@ -381,6 +381,11 @@ class Neighbours:
         before, after = self.noises
         return self.log_shrink + math.log1p((after - before) / before)
 
+    @property
+    def paper_like(self) -> bool:
+        """Whether nothing moves but the denominator, and that grows: what the paper's theorems are about."""
+        return self.rates[0] == self.rates[1] and self.noises[0] == self.noises[1] and self.growth >= 0
+
     def big_k(self) -> float | None:
         """K with c'/c = (K+1)/K, None where both are divided by one number; Unproved where no proof covers what moves.
 

@@ -289,7 +289,7 @@ def guaranteed(found: Sequence[Case], delta: float) -> tuple[float | None, tuple
     notes = dict.fromkeys(f"{size:,} records against {size + 1:,}: {why}" for size, why in reasons if why)
     if notes:
         return None, tuple(notes)
-    sound = max(_guaranteed(case.run, Question(delta)) for case in found)
+    sound = max(_guaranteed(case.run, Question(delta)).value for case in found)
     return (sound, ()) if math.isfinite(sound) else (None, ("the bound exceeds what double precision can hold",))
 
 

@@ -1,0 +1,272 @@
+r"""The theorem: for all gradients T rounds are dominated by T rounds of the all-zero pair in n + 1 dimensions, beside coins.
+
+    delta(eps + eps_lat)  <=  delta_lat + e^eps_lat ( delta[Z^T (x) W](eps) + delta_X + 2 beta )
+
+Z is the all-zero pair padded by one dimension (`laws.all_zero`), W the block of coins that the records of D flip (`laws.coins`),
+biased as the lift says (`lift`). eps_lat pays for the lattice, beta for keeping the biases between two ends, delta_X for the
+budget that they keep to. Every choice of the shares of delta is valid; docs/theory.md, "The all-zero pair is the worst, up to N
+coins", has the proof. Each direction has its own lift:
+
+    told from    lifted arm    rate    against    jumps are a times as long    in units of its noise
+    D -> D'      D'            q'      q          a = r = c/c'                 omega = 1/(s sigma)
+    D' -> D      D             q       q'         a = 1/r                      omega = r/sigma
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple, final
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from noisymean.compose.engine import Rounds
+from noisymean.compose.traced import traced
+from noisymean.errors import check_probability
+from noisymean.laws.all_zero import all_zero
+from noisymean.laws.coins import Block, Coins, Costs, normal, renyi_hull, thinned
+from noisymean.lift import Cells, Clip, Lift
+from noisymean.mechanisms import DatasetDenominator
+from noisymean.numerics.logs import Array
+from noisymean.tradeoff import Law, Side
+
+# Shares of delta: for the lattice, and for the clip and the budget (several are tried where rounds are few).
+_LATTICE_SHARE = 0.02
+_SHARES, _SHARES_OF_FEW = ((0.01, 0.01),), ((0.01, 0.01), (0.1, 0.1))
+_FEW_ROUNDS = 4
+# Share for infinite losses of a block, and for what its Gaussian misses.
+_REST = 1e-3
+# A lattice term beyond this is hopeless.
+_MOST_LATTICE = 60.0
+# f(alpha) is asked for beside this share of the least of all errors, which lies between these two.
+_SHARE_AT_ALPHA, _LEAST_AT_ALPHA, _MOST_AT_ALPHA = 1e-3, 1e-15, 1e-3
+_POINTS = 65
+_ULP = 1e-15
+# With what share of the block's variance its Gaussian may begin.
+_BEGINNINGS = (0.05, 0.15, 0.4, 1.0)
+
+
+@final
+@dataclass(frozen=True)
+class Moving:
+    """`steps` rounds of a mechanism whose denominator, rate or noise moves with N."""
+
+    mechanism: DatasetDenominator
+    steps: int
+
+    @cached_property
+    def zero(self) -> Law:
+        """The all-zero pair with one dimension more, which makes all gradients equally long (docs/theory.md, "Padding")."""
+        return all_zero(self.mechanism.neighbours, (self.mechanism.dimension or 0) + 1)
+
+    def lift(self, *, reverse: bool) -> Lift:
+        """The lift of D', or of D."""
+        moved, count = self.mechanism.neighbours, self.mechanism.dataset_size or 0
+        (q, q_with), sigma = moved.rates, moved.noises[0]
+        if reverse:
+            return Lift(count, q, q_with, -moved.log_shrink, math.exp(moved.log_shrink) / sigma)
+        return Lift(count, q_with, q, moved.log_shrink, math.exp(-moved.log_scale) / sigma)
+
+
+class _Plan(NamedTuple):
+    """delta(eps + shift) <= e^log_room less what was spent, once the rounds have no more than e^log_left at eps."""
+
+    rounds: Rounds
+    shift: float
+    log_left: float
+    # log of all that is spent beside the rounds, and of what multiplies them
+    log_spent: float
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class LiftedRounds:
+    """Upper bounds on delta(epsilon) of a run by the theorem; `still` are rounds with a law of their own."""
+
+    moving: tuple[Moving, ...]
+    still: tuple[tuple[int, Law], ...] = ()
+    reverse: bool = False
+
+    def inverse(self) -> LiftedRounds:
+        """The other direction, with its own lift."""
+        return self._inverse
+
+    @cached_property
+    def _inverse(self) -> LiftedRounds:
+        other = LiftedRounds(self.moving, self.still, not self.reverse)
+        other.__dict__["_inverse"] = self
+        return other
+
+    @cached_property
+    def _lifts(self) -> tuple[Lift, ...]:
+        return tuple(one.lift(reverse=self.reverse) for one in self.moving)
+
+    @cached_property
+    def _lattice(self) -> tuple[float, float]:
+        """Sums over rounds of eps_r and of its square."""
+        each = [(one.steps, lift.log_lattice) for one, lift in zip(self.moving, self._lifts, strict=True)]
+        return sum(steps * eps for steps, eps in each), sum(steps * eps * eps for steps, eps in each)
+
+    @property
+    def possible(self) -> bool:
+        """Whether there is a lift that is worth anything."""
+        return all(lift.possible for lift in self._lifts) and math.isfinite(self._lattice[0])
+
+    def epsilon(self, delta: float, side: Side) -> float:
+        """An upper bound on epsilon(delta)."""
+        return self.epsilon_of_log(math.log(delta), side)
+
+    def epsilon_of_log(self, log_delta: float, side: Side, *, near: float | None = None) -> float:
+        """The same for a delta that may be too small to be written down; inf where the theorem says nothing."""
+        best = math.inf
+        for plan in self._plans(log_delta):
+            if math.isinf(best) or plan.rounds.at_most(best - plan.shift, plan.log_left, rough=False) is not False:
+                best = min(best, plan.shift + plan.rounds.epsilon_of_log(plan.log_left, Side.ABOVE, near=near))
+                near = best - plan.shift
+        return best
+
+    def at_most(self, epsilon: float, log_delta: float, *, rough: bool = True) -> bool | None:
+        """Whether epsilon(delta) <= epsilon is seen at once."""
+        plans = self._plans(log_delta)
+        seen = any(
+            plan.rounds.at_most(epsilon - plan.shift, plan.log_left, rough=rough)
+            for plan in plans
+            if epsilon > plan.shift
+        )
+        return True if seen else None
+
+    def log_delta(self, epsilon: float, side: Side) -> float:
+        """An upper bound on log delta(epsilon): shares of the delta that the last round of planning has found."""
+        best = 0.0
+        guess = -12.0
+        for _ in range(4):
+            found = min((self._spent(plan, epsilon) for plan in self._plans(guess)), default=0.0)
+            best = min(best, found)
+            if abs(found - guess) < 0.05 or found >= 0.0:
+                break
+            guess = found
+        return best
+
+    def _spent(self, plan: _Plan, epsilon: float) -> float:
+        at = epsilon - plan.shift
+        main = float(plan.rounds.log_delta(at, Side.ABOVE)) if at > 0.0 else 0.0
+        return min(float(np.logaddexp(plan.shift + main, plan.log_spent)), 0.0)
+
+    def lower(self, alpha: ArrayLike, points: int = _POINTS) -> Array:
+        """A number that is never above T(M(D), M(D')) at alpha, from `points` tests of the all-zero pairs and coins.
+
+        With f their trade-off function the theorem says that 1 - T <= spent + e^shift (1 - f), tangent by tangent.
+        """
+        alpha = np.asarray(check_probability("alpha", alpha), dtype=np.float64)
+        inner = alpha[(alpha > 0.0) & (alpha < 1.0)]
+        least = float(np.min(np.minimum(inner, 1.0 - inner), initial=_MOST_AT_ALPHA))
+        plans = self._plans(math.log(max(_SHARE_AT_ALPHA * least, _LEAST_AT_ALPHA)))
+        found = np.zeros_like(alpha)
+        for plan in plans:
+            told = traced(plan.rounds, alpha, points, chord=False)
+            found = np.maximum(found, 1.0 - math.exp(plan.log_spent) - math.exp(plan.shift) * (1.0 - told) - _ULP)
+        return found
+
+    # --- plans: every one is valid ---------------------------------------------------------------------------------------
+
+    def _plans(self, log_delta: float) -> tuple[_Plan, ...]:
+        if log_delta not in self._known:
+            self._known[log_delta] = tuple(self._planned(log_delta)) if self.possible else ()
+        return self._known[log_delta]
+
+    @cached_property
+    def _known(self) -> dict[float, tuple[_Plan, ...]]:
+        return {}
+
+    def _planned(self, log_delta: float) -> Iterator[_Plan]:
+        surely, squares = self._lattice
+        likely = 0.5 * squares + math.sqrt(2.0 * squares * (-math.log(_LATTICE_SHARE) - log_delta))
+        shift, lattice_share = (surely, 0.0) if surely <= likely else (likely, _LATTICE_SHARE)
+        if shift > _MOST_LATTICE:
+            return
+        log_room = log_delta + math.log1p(-lattice_share) - shift
+        few = sum(one.steps for one in self.moving) <= _FEW_ROUNDS
+        for clip_share, budget_share in _SHARES_OF_FEW if few else _SHARES:
+            each = [
+                list(self._blocks(one, lift, log_room, clip_share, budget_share))
+                for one, lift in zip(self.moving, self._lifts, strict=True)
+            ]
+            for kind in range(max(map(len, each), default=0)):
+                if not all(each):
+                    break
+                blocks = [found[min(kind, len(found) - 1)] for found in each]
+                spent = clip_share + budget_share + sum(block.delta for block in blocks) * math.exp(-log_room)
+                if not spent < 1.0:
+                    continue
+                zeros = tuple((one.steps, one.zero) for one in self.moving)
+                rounds = Rounds((*zeros, *((1, block.law) for block in blocks), *self.still), self.reverse)
+                beside = float(np.logaddexp(shift + log_room + math.log(spent), log_delta + _log(lattice_share)))
+                yield _Plan(rounds, shift, log_room + math.log1p(-spent), beside)
+
+    def _blocks(
+        self, one: Moving, lift: Lift, log_room: float, clip_share: float, budget_share: float
+    ) -> Iterator[Block]:
+        """The coins of one segment, bounded in each way that works."""
+        parts, room = len(self.moving), math.exp(log_room)
+        coins_in_all = one.steps * lift.count
+        if coins_in_all == 0:
+            return
+        cells = self._cells(lift, log_room)
+        surely, _ = self._lattice
+        changed = clip_share * math.exp(log_room - surely) / (2.0 * parts * coins_in_all * lift.other)
+        clip = cells.clip(changed)
+        if clip is None:
+            return
+        coins = Coins(lift.other, clip.low, clip.high)
+        if not coins.possible:
+            return
+        nats = surely - log_room - math.log(budget_share / parts)
+        rest = _REST * room / parts
+        flipped = self.reverse
+        squares = cells.squares(clip)
+        budget = cells.budget(squares, coins.largest**2, lift.count, one.steps, nats)
+        for block in (
+            thinned(coins, coins_in_all, rest, flipped=flipped),
+            renyi_hull(coins, budget, rest, flipped=flipped),
+            _as_normal(coins, cells, clip, coins_in_all, one.steps, nats, rest),
+        ):
+            if block is not None:
+                yield block
+
+    def _cells(self, lift: Lift, log_room: float) -> Cells:
+        return lift.cells(log_room)
+
+
+def _as_normal(
+    coins: Coins, cells: Cells, clip: Clip, coins_in_all: int, steps: int, nats: float, missed: float
+) -> Block | None:
+    """The block as a Gaussian that begins with the best of a few variances; None where coins are too large for it."""
+    low, high = cells.ends(clip)
+    variance = coins.variance * coins_in_all * float(cells.mass @ np.maximum(np.square(low), np.square(high)))
+    if not 0.0 < variance < 1.0:
+        return None
+    largest = -math.log1p(-min(max(1.0, coins.odds) * coins.largest, 0.5))
+    best: Block | None = None
+    least = math.inf
+    for share in _BEGINNINGS:
+        begin, total = share * variance, (1.3 + share) * variance
+        for _ in range(3):
+            nats_missed = math.log(max(total / (math.sqrt(2.0 * math.pi * begin) * missed), 2.0))
+            costs = Costs(coins, begin, largest + math.sqrt(2.0 * total * nats_missed))
+            worst = float(np.max(costs.of(np.array([clip.low, clip.high]))))
+            if not math.isfinite(worst):
+                break
+            most: Array = np.maximum(costs.of(low), costs.of(high))
+            total = begin + cells.budget(most, worst, coins_in_all // steps, steps, nats)
+            if costs.missed(total) <= missed:
+                if total < least:
+                    least, best = total, normal(costs, total - begin)
+                break
+    return best
+
+
+def _log(share: float) -> float:
+    return math.log(share) if share > 0.0 else -math.inf
