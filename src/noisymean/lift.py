@@ -176,11 +176,12 @@ class Cells:
     beyond: float
 
     def clip(self, changed: float) -> Clip | None:
-        """The narrowest [low, high] that changes x by at most `changed` in the mean; None where the cells end too soon."""
+        """The narrowest [low, high] around 0 that changes x by at most `changed` in the mean; None where the cells end too soon."""
         left = 0.5 * changed - self.beyond
         if not left > 0.0:
             return None
-        return Clip(-_level(-self.low, self.mass, left), _level(self.high, self.mass, left), changed)
+        low, high = -_level(-self.low, self.mass, left), _level(self.high, self.mass, left)
+        return Clip(min(low, 0.0), max(high, 0.0), changed)
 
     def squares(self, clip: Clip) -> Array:
         """The most that x^2 comes to in each cell, x kept within the clip."""

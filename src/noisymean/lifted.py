@@ -27,7 +27,7 @@ from noisymean.compose.engine import Rounds
 from noisymean.compose.traced import traced
 from noisymean.errors import check_probability
 from noisymean.laws.all_zero import all_zero
-from noisymean.laws.coins import Block, Coins, Costs, normal, renyi_hull, thinned
+from noisymean.laws.coins import Block, Coins, Costs, fair, normal, renyi_hull, thinned
 from noisymean.lift import Cells, Clip, Lift
 from noisymean.mechanisms import DatasetDenominator
 from noisymean.numerics.logs import Array
@@ -58,7 +58,7 @@ class Moving:
     steps: int
 
     @cached_property
-    def zero(self) -> Law:
+    def zero(self) -> tuple[Law, ...]:
         """The all-zero pair with one dimension more, which makes all gradients equally long (docs/theory.md, "Padding")."""
         return all_zero(self.mechanism.neighbours, (self.mechanism.dimension or 0) + 1)
 
@@ -201,7 +201,7 @@ class LiftedRounds:
                 spent = clip_share + budget_share + sum(block.delta for block in blocks) * math.exp(-log_room)
                 if not spent < 1.0:
                     continue
-                zeros = tuple((one.steps, one.zero) for one in self.moving)
+                zeros = tuple((one.steps, law) for one in self.moving for law in one.zero)
                 rounds = Rounds((*zeros, *((1, block.law) for block in blocks), *self.still), self.reverse)
                 beside = float(np.logaddexp(shift + log_room + math.log(spent), log_delta + _log(lattice_share)))
                 yield _Plan(rounds, shift, log_room + math.log1p(-spent), beside)
@@ -221,6 +221,9 @@ class LiftedRounds:
         if clip is None:
             return
         coins = Coins(lift.other, clip.low, clip.high)
+        if coins.largest == 0.0:
+            yield fair()
+            return
         if not coins.possible:
             return
         nats = surely - log_room - math.log(budget_share / parts)

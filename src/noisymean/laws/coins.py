@@ -31,8 +31,8 @@ from noisymean.tradeoff import Law, TradeOff
 _THRESHOLDS, _ORDERS = 64, 192
 # Logarithms of the least order, less 1, that is looked at, and of how far beyond the last threshold's own they go.
 _LEAST_ORDER, _BEYOND = -4.0, 3.0
-# Variances of a block beyond which it is not worth anything.
-_MOST_VARIANCE = 1e6
+# Losses up to which e^loss is a number, and half of which a block may have for its variance.
+_MOST_LOSS = 690.0
 # Outcomes of a binomial law that a sum over rounds can afford.
 _MOST_OUTCOMES = 4096
 # What summing and exponentials may round a mass by.
@@ -107,6 +107,11 @@ class FewLosses(Law):
         return Outcomes(self.losses, np.exp(self.log_p), self.log_p)
 
 
+def fair() -> Block:
+    """Coins without a bias: the two arms are one."""
+    return Block(FewLosses(np.zeros(1), np.zeros(1)), 0.0)
+
+
 # --- Renyi's divergences and a second moment ---------------------------------------------------------------------------
 
 
@@ -117,11 +122,11 @@ def renyi_hull(coins: Coins, budget: float, delta: float, *, flipped: bool) -> B
     many outcomes: a loss at each corner, whose mass in the first arm is the change of slope there.
     """
     variance = budget * coins.variance
-    if not 0.0 < variance < _MOST_VARIANCE:
+    if not 0.0 < variance < 0.5 * _MOST_LOSS:
         return None
     deviation = math.sqrt(variance)
     reach = variance + deviation * math.sqrt(2.0 * (math.log(1.0 / delta) + 1.0))
-    for _ in range(24):
+    while reach < _MOST_LOSS:
         positive = deviation * np.sinh(np.linspace(0.0, math.asinh(reach / deviation), _THRESHOLDS + 1)[1:])
         above = np.minimum(
             _by_renyi(coins, budget, positive, backward=False), _by_second_moment(coins, budget, positive)
@@ -156,10 +161,12 @@ def _by_renyi(coins: Coins, budget: float, epsilon: Array, *, backward: bool) ->
 
 def _by_second_moment(coins: Coins, budget: float, epsilon: Array) -> Array:
     """E Y+ <= (E Y + (E Y^2)^(1/2))/2 for Y = 1 - w d(first)/d(second): what it exceeds (1 - w)+ by."""
-    with np.errstate(over="ignore"):
-        spread = np.exp(2.0 * epsilon) * np.expm1(budget * coins.curvature(np.array([-3.0])))
     distance = np.abs(np.expm1(epsilon))
-    return np.asarray(spread / (2.0 * (distance + np.sqrt(np.square(distance) + spread))))
+    with np.errstate(over="ignore", invalid="ignore"):
+        spread = np.exp(2.0 * epsilon) * np.expm1(budget * coins.curvature(np.array([-3.0])))
+        excess = spread / (2.0 * (distance + np.sqrt(np.square(distance) + spread)))
+    # delta is at most 1, whatever overflows
+    return np.fmin(excess, np.exp(np.minimum(epsilon, 0.0)))
 
 
 class _Slope(NamedTuple):

@@ -198,7 +198,7 @@ class ExplicitPair(Law):
         if self.log_scale is None:
             return (self._cells.backward() if backward else self._cells).cumulants
         if self.p.means.size == 1:
-            line = _from_one_mean(self.p, self.q, self.log_scale)
+            line = from_one_mean(self.p, self.q, self.log_scale)
         elif self.log_scale == 0.0:
             line = _of_one_scale(self.p, self.q)
         else:
@@ -276,7 +276,7 @@ class _Backward(Law):
         return self.pair
 
 
-def _from_one_mean(p: LineMixture, q: LineMixture, log_scale: float) -> Cumulants:
+def from_one_mean(p: LineMixture, q: LineMixture, log_scale: float) -> Cumulants:
     """K of one normal law against a mixture of normals of s times its scale: an all-zero D, on the line."""
     scale = math.exp(log_scale)
     logs, means = np.log(q.weights), (q.means - p.means[0]) / (p.scales[0] * scale)
