@@ -176,7 +176,7 @@ class Cells:
     beyond: float
 
     def clip(self, changed: float) -> Clip | None:
-        """The narrowest [low, high] around 0 that changes x by at most `changed` in the mean; None where the cells end too soon."""
+        """The narrowest [low, high] around 0 that changes x by at most `changed` in the mean; None where cells end too soon."""
         left = 0.5 * changed - self.beyond
         if not left > 0.0:
             return None

@@ -1,9 +1,9 @@
 r"""The pair that leaks most, up to coins: all gradients of D are zero, and the new record's has full length.
 
-N(0, I) against s Z + r B' e/sigma, as the theorem of the lift needs it: from above. The line of e and the dimensions across it are
-independent, so they are two laws, and the second has a closed form. On the line l(x) is a smooth function of one number: K is exact
-(`line_rule`). For a grid the line is cut into cells. In each l lies between two ends, and the cell's two masses are split between
-these: that leaks more, whatever l does in between (docs/theory.md, "The start in cells").
+N(0, I) against s Z + r B' e/sigma, as the theorem of the lift needs it: from above. The line of e and the dimensions across it
+are independent, so they are two laws, and the second has a closed form. On the line l(x) is a smooth function of one number: K is
+exact (`line_rule`). For a grid the line is cut into cells. In each l lies between two ends, and the cell's two masses are split
+between these: that leaks more, whatever l does in between (docs/theory.md, "The start in cells").
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class NewRecord(Law):
 
 
 def _two_ends(p: Array, q: Array, least: Array, most: Array) -> tuple[Array, Array]:
-    """(p, q) of outcomes of loss `least` and `most` with the masses of each cell; the ends give way where rounding asks for it."""
+    """(p, q) of outcomes of loss `least` and `most` with the masses of each cell; the ends give way to rounding."""
     own = np.log(q) - np.log(p)
     least, most = np.minimum(least, own), np.maximum(most, own)
     # q = p_1 e^least + p_2 e^most

@@ -166,7 +166,7 @@ def _by_second_moment(coins: Coins, budget: float, epsilon: Array) -> Array:
         spread = np.exp(2.0 * epsilon) * np.expm1(budget * coins.curvature(np.array([-3.0])))
         excess = spread / (2.0 * (distance + np.sqrt(np.square(distance) + spread)))
     # delta is at most 1, whatever overflows
-    return np.fmin(excess, np.exp(np.minimum(epsilon, 0.0)))
+    return np.asarray(np.fmin(excess, np.exp(np.minimum(epsilon, 0.0))))
 
 
 class _Slope(NamedTuple):
