@@ -15,7 +15,7 @@ coins", has the proof. Each direction has its own lift:
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple, final
@@ -45,6 +45,8 @@ _MOST_LATTICE = 60.0
 _SHARE_AT_ALPHA, _LEAST_AT_ALPHA, _MOST_AT_ALPHA = 1e-3, 1e-15, 1e-3
 _POINTS = 65
 _ULP = 1e-15
+# A block of coins so many times as wide as another is not looked at.
+_MUCH_WIDER = 2.0
 # With what share of the block's variance its Gaussian may begin.
 _BEGINNINGS = (0.05, 0.15, 0.4, 1.0)
 
@@ -191,7 +193,7 @@ class LiftedRounds:
         few = sum(one.steps for one in self.moving) <= _FEW_ROUNDS
         for clip_share, budget_share in _SHARES_OF_FEW if few else _SHARES:
             each = [
-                list(self._blocks(one, lift, log_room, clip_share, budget_share))
+                _worth_trying(self._blocks(one, lift, log_room, clip_share, budget_share))
                 for one, lift in zip(self.moving, self._lifts, strict=True)
             ]
             for kind in range(max(map(len, each), default=0)):
@@ -243,13 +245,19 @@ class LiftedRounds:
         return lift.cells(log_room)
 
 
+def _worth_trying(blocks: Iterable[Block]) -> list[Block]:
+    """The narrowest first, without those that are much wider."""
+    found = sorted(blocks, key=lambda block: block.variance)
+    return [block for block in found if block.variance <= _MUCH_WIDER * found[0].variance]
+
+
 def _as_normal(
     coins: Coins, cells: Cells, clip: Clip, coins_in_all: int, steps: int, nats: float, missed: float
 ) -> Block | None:
     """The block as a Gaussian that begins with the best of a few variances; None where coins are too large for it."""
     low, high = cells.ends(clip)
     variance = coins.variance * coins_in_all * float(cells.mass @ np.maximum(np.square(low), np.square(high)))
-    if not 0.0 < variance < 1.0:
+    if not 0.0 < variance < math.inf:
         return None
     largest = -math.log1p(-min(max(1.0, coins.odds) * coins.largest, 0.5))
     best: Block | None = None
