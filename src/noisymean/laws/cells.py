@@ -118,11 +118,13 @@ def line_masses(edges: Array, means: Array, scales: Array) -> Ends:
         moved = (1.0 + np.abs(z)) * (4.0 * np.abs(z) + 2.0 * np.abs(means / scales)[:, None])
         doubt = np.where(np.isfinite(z), 4.0 * _ULP * (2.0 + moved), 0.0)
     # difference of the tail that is small, so that far cells keep their digits
-    upper = z[:, 1:] + z[:, :-1] > 0.0
-    above, below = ndtr(-z), ndtr(z)
-    mass = np.where(upper, above[:, :-1] - above[:, 1:], below[:, 1:] - below[:, :-1])
-    above, below = above * doubt, below * doubt
-    error = np.where(upper, above[:, :-1] + above[:, 1:], below[:, 1:] + below[:, :-1])
+    small = ndtr(-np.abs(z))
+    mass = np.abs(np.diff(small, axis=1))
+    across = (z[:, :-1] < 0.0) & (z[:, 1:] > 0.0)
+    mass[across] = 1.0 - small[:, 1:][across] - small[:, :-1][across]
+    doubt *= small
+    error = doubt[:, 1:] + doubt[:, :-1]
+    error[across] += 4.0 * _ULP
     return Ends(np.maximum(mass - error, 0.0), mass + error)
 
 

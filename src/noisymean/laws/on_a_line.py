@@ -25,7 +25,7 @@ from scipy.special import ndtr, ndtri
 from noisymean.cumulants import Cumulants, Sum
 from noisymean.laws.across import LossOnLine, loss_in_cells, tabulated
 from noisymean.laws.cells import Cells, Ends, line_masses, ring_masses
-from noisymean.laws.gaussian import gaussian_pair
+from noisymean.laws.gaussian import across_only, gaussian_pair
 from noisymean.laws.line_rule import LineCumulants, log_normal
 from noisymean.numerics.logs import Array
 from noisymean.pairs import Datasets
@@ -34,6 +34,8 @@ from noisymean.tradeoff import Law, TradeOff
 _MOST_NODES = 512
 _CELLS = 384
 _MOST_LINE_CELLS = 4096
+# Deviations that a cell of the line is wide where rounds are few.
+_NARROW = 0.02
 # (nodes x thresholds) evaluated at once
 _WORK = 1 << 18
 _SLOPES = 257
@@ -156,6 +158,18 @@ class ExplicitPair(Law):
         """The same pair with each cell rounded the other way."""
         return _Backward(self)
 
+    def in_parts(self) -> tuple[Law, ...]:
+        """The line and what lies across it, where each side has one scale."""
+        return self._parts(backward=False)
+
+    def _parts(self, *, backward: bool) -> tuple[Law, ...]:
+        if self.log_scale is None or self._one_component:
+            return (_Backward(self) if backward else self,)
+        line = (self._narrow_cells.backward() if backward else self._narrow_cells).one_round()
+        if self.dimension == 1 or self.log_scale == 0.0:
+            return (line,)
+        return line, across_only(self.dimension - 1, self.log_scale)
+
     @cached_property
     def curve(self) -> TradeOff:
         """As `one_round`."""
@@ -220,6 +234,14 @@ class ExplicitPair(Law):
         )
         return Cells(p, q, self.left_out, self.moved)
 
+    @cached_property
+    def _narrow_cells(self) -> Cells:
+        """What the line alone tells, in cells of a width that few rounds do not feel."""
+        low, high = _line_ends(self.p, self.q)
+        cells = math.ceil((high - low) / (_NARROW * min(float(self.p.scales[0]), float(self.q.scales[0]))))
+        most = max(_WORK // (self.p.means.size + self.q.means.size), _MOST_NODES)
+        return _line_cells(self.p, self.q, min(cells, most, _MOST_LINE_CELLS), self.left_out, backward=False)
+
     def _line_cells(self, *, backward: bool) -> Cells:
         """What the line alone tells, in cells: for rounds whose loss across is known in closed form."""
         return _line_cells(self.p, self.q, _MOST_LINE_CELLS, self.left_out, moved=self.moved, backward=backward)
@@ -271,6 +293,9 @@ class _Backward(Law):
 
     def power(self, count: int) -> Law | None:
         return self.pair.power(count)
+
+    def in_parts(self) -> tuple[Law, ...]:
+        return self.pair._parts(backward=True)
 
     def backward(self) -> Law:
         return self.pair
