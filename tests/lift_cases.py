@@ -120,16 +120,16 @@ def _made(draw: _Draw, kind: str, size: int, dimension: int, rate: Fraction, sig
             made = nm.OpacusLoader(dataset_size=size, batch_size=batch, **common)
             return made, Moved(before, after, shrink, shrink, sigma)
     rate_with = min(max(draw.typed(q * draw.spread(0.6, 1.6)), Fraction(1, 100)), Fraction(97, 100))
-    before, after = (Fraction(draw.whole(5, 12)) for _ in range(2))
+    over, over_with = (Fraction(draw.whole(5, 12)) for _ in range(2))
     louder = float(draw.typed(sigma * draw.spread(0.75, 1.33), 3)) if draw.generator.random() < 0.6 else sigma
     told = Anything(
         dataset_size=size,
         rates=(rate, rate_with),
-        denominators=(before, after),
+        denominators=(over, over_with),
         noises_told=(sigma, louder),
         **common,
     )
-    shrink = float(before / after)
+    shrink = float(over / over_with)
     return told, Moved(q, float(rate_with), shrink, shrink * louder / sigma, sigma)
 
 
@@ -147,8 +147,8 @@ def whole_guarantee(case: Case, delta: float, *, backward: bool) -> float:
 
 
 def faults(number: int, *, thorough: bool | None = None) -> Iterator[str]:
-    """Whatever a set of gradients refutes: one direction and one delta, or (one number in forty) everything that can be asked."""
-    thorough = number % 40 == 0 if thorough is None else thorough
+    """Whatever a set of gradients refutes: one direction and one delta, or (one number in a hundred) everything that can be asked."""
+    thorough = number % 100 == 0 if thorough is None else thorough
     case = drawn(number)
     questions = (
         [(backward, delta) for backward in DIRECTIONS for delta in DELTAS]

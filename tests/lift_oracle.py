@@ -224,9 +224,8 @@ def _composed(parts: Sequence[tuple[int, Losses]]) -> Losses:
     transform = np.ones(length // 2 + 1, dtype=complex)
     for count, _, mass in placed:
         transform *= np.fft.rfft(mass, length) ** count
-    mass = np.fft.irfft(transform, length)[:size]
     bottom = sum(count * low for count, low, _ in placed)
-    return Losses(mass, (bottom + np.arange(size)) * step)
+    return Losses(np.fft.irfft(transform, length)[:size], (bottom + np.arange(size)) * step)
 
 
 def _ends(losses: Losses) -> tuple[float, float]:
@@ -358,7 +357,7 @@ class Chain(NamedTuple):
         for direction in directions:
             rate = self._rate(grid, weights, means, direction)
             axis = int(np.argmax(np.abs(direction)))
-            moved = np.roll(rate * lifted, int(round(direction[axis])) * cells, axis=axis)
+            moved = np.roll(rate * lifted, round(float(direction[axis])) * cells, axis=axis)
             lifted = (1.0 - rate) * lifted + moved
             weights = np.concatenate([(1.0 - self.rate) * weights, self.rate * weights])
             means = np.concatenate([means, means + self.ratio * self.jump * direction])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -204,10 +205,14 @@ def test_random_strategies(number: int) -> None:
         assert_never_below(renyi_hull(coins, budget, REST, flipped=flipped), exact, epsilon, flipped=flipped)
 
 
+def always(x: float, past: Sequence[int], purse: float) -> float:
+    return x
+
+
 def test_two_oracles_of_coins_agree() -> None:
     epsilon = looked_at(1.0)
     for rate, x in ((0.3, 0.2), (0.6, -0.4)):
-        weight, loss = by_paths(rate, lambda past, purse, x=x: x, lambda _: 0.0, 6, 1.0)
+        weight, loss = by_paths(rate, partial(always, x), lambda _: 0.0, 6, 1.0)
         exact = constant(rate, x, 6, epsilon)
         assert delta_of_paths(weight, loss, epsilon) == pytest.approx(exact, rel=1e-10, abs=1e-16)
         assert best(rate, (x,), lambda _: 0.0, 6, 1.0, epsilon) == pytest.approx(exact, rel=1e-10, abs=1e-16)
