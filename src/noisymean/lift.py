@@ -119,9 +119,9 @@ class Lift:
         x = moved - ratio * value
         # what doubles may be off by; rates that are equal are exactly so
         doubt = ratio * doubt + 4e-16 * (ratio * abs(self.excess) + (1.0 + abs(moved) if moved else 0.0))
-        # beyond the last cell |1 - rho| <= S e^(|1-a| omega |y|)
+        # beyond the last cell |1 - rho| <= S e^(|1-a| omega |y|): docs/numerics.md, "The lift in cells"
         spread = abs(self.excess) * self.length
-        most = math.exp(0.5 * spread * spread) * (1.0 + 1.0 / (self.length * reach))
+        most = math.exp(0.5 * spread * spread) * (1.0 + 1.0 / (self.length * (reach - spread)))
         outside = 2.0 * math.exp(float(log_ndtr(spread - reach)))
         beyond = outside * (abs(moved) + ratio * most * math.exp(0.5 * spread * spread))
         return Cells(_normal_masses(edges), x - doubt, x + doubt, outside, beyond)
