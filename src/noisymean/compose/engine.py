@@ -117,6 +117,10 @@ class Rounds:
     @cached_property
     def _exact(self) -> TradeOff | None:
         """The sum in closed form or by the contour integral; None where neither exists."""
+        if self.reverse and all(law.backward() is law for _, law in self.parts):
+            # one K for both directions
+            forward = self._inverse._exact
+            return None if forward is None else forward.inverse()
         curve = self._one_round_curve
         as_good = curve is not None and (
             curve.relative_error <= COMPOSED_ERROR or any(law.coarse for _, law in self._laws)
