@@ -1,7 +1,8 @@
 """Explicit pairs of neighbouring datasets, as data: which gradients the records have.
 
-All gradients are multiples of one unit vector u. Lengths are in units of the clipping bound C, negative against u. What is found,
-compared or composed by its pair uses these values; the sentence is made last, for whoever reads it.
+All gradients are multiples of one unit vector u, or those of D of one and the new record's of another that is orthogonal to it.
+Lengths are in units of the clipping bound C, negative against u. What is found, compared or composed by its pair uses these
+values; the sentence is made last, for whoever reads it.
 """
 
 from __future__ import annotations
@@ -28,6 +29,21 @@ class Added:
 
 @final
 @dataclass(frozen=True)
+class AddedAcross:
+    """Every gradient of D is one vector of length `shared`, D' has one more record with a gradient of length `across` orthogonal to it."""
+
+    shared: float
+    across: float
+
+    def __str__(self) -> str:
+        return (
+            f"all gradients of D are one vector of {_length(self.shared)}, the added record's has {_length(self.across)}"
+            " and is orthogonal to it"
+        )
+
+
+@final
+@dataclass(frozen=True)
 class Replaced:
     """One record has gradient `before` in D and `after` in D'; every other gradient is zero."""
 
@@ -42,7 +58,7 @@ class Replaced:
         return f"all gradients are zero but one, of {_length(self.before)} in D and {beside} in D'"
 
 
-Datasets: TypeAlias = Added | Replaced
+Datasets: TypeAlias = Added | AddedAcross | Replaced
 
 # The pair that every mechanism has; the noisy sum attains its own curve on it.
 ALL_ZERO = Added(0.0, 1.0)
