@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike
 from noisymean.compose.engine import Rounds
 from noisymean.compose.traced import traced
 from noisymean.errors import check_probability
-from noisymean.laws.all_zero import all_zero
+from noisymean.laws.all_zero import all_zero_from_above
 from noisymean.laws.coins import Block, Coins, Costs, fair, normal, renyi_hull, thinned
 from noisymean.lift import Cells, Clip, Lift
 from noisymean.mechanisms import DatasetDenominator
@@ -60,7 +60,7 @@ class Moving:
     @cached_property
     def zero(self) -> tuple[Law, ...]:
         """The all-zero pair with one dimension more, which makes all gradients equally long (docs/theory.md, "Padding")."""
-        return all_zero(self.mechanism.neighbours, (self.mechanism.dimension or 0) + 1)
+        return all_zero_from_above(self.mechanism.neighbours, (self.mechanism.dimension or 0) + 1)
 
     def lift(self, *, reverse: bool) -> Lift:
         """The lift of D', or of D."""

@@ -253,7 +253,9 @@ class ExplicitPair(Law):
             self.q.scales.size > count
             and np.array_equal(self.q.means[:count], self.p.means)
             and np.array_equal(self.q.scales[:count], self.p.scales)
-            and np.allclose(self.q.weights[:count] * self.p.weights[0], self.p.weights * self.q.weights[0], rtol=1e-14, atol=0.0)
+            and np.allclose(
+                self.q.weights[:count] * self.p.weights[0], self.p.weights * self.q.weights[0], rtol=1e-14, atol=0.0
+            )
         )
 
     @cached_property
