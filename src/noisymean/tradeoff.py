@@ -251,6 +251,16 @@ class TradeOff(Law):
         return excess.delta + math.log(-math.expm1(error - excess.delta)) if error < excess.delta else -math.inf
 
     @final
+    def at_most(self, epsilon: float, log_delta: float) -> bool:
+        """Whether delta(epsilon) <= e^log_delta is proved. A no costs nothing but what a smaller bound would have been worth."""
+        seen = self._seen_at_once(epsilon, log_delta, reverse=False)
+        return float(self.log_delta(epsilon, Side.ABOVE)) <= log_delta if seen is None else seen
+
+    def _seen_at_once(self, epsilon: float, log_delta: float, *, reverse: bool) -> bool | None:
+        """The same where less than delta itself will do; None where it will not."""
+        return None
+
+    @final
     def delta(self, epsilon: ArrayLike, side: Side = Side.NEAREST) -> Array:
         """The least delta for which Q <= e^epsilon P + delta holds on all sets. The other direction: inverse()."""
         return np.exp(np.minimum(self.log_delta(epsilon, side), 0.0))
@@ -394,3 +404,6 @@ class Inverse(TradeOff):
 
     def _excess(self, epsilon: float, *, reverse: bool) -> Excess:
         return self.forward._excess(epsilon, reverse=not reverse)
+
+    def _seen_at_once(self, epsilon: float, log_delta: float, *, reverse: bool) -> bool | None:
+        return self.forward._seen_at_once(epsilon, log_delta, reverse=not reverse)

@@ -93,6 +93,14 @@ class Composed(TradeOff):
             return Excess(np.logaddexp(found.delta, log_infinite), np.logaddexp(found.above, log_infinite), found.slope)
         return found
 
+    def _seen_at_once(self, epsilon: float, log_delta: float, *, reverse: bool) -> bool | None:
+        # what K leaves out, and what it may be off by, is paid for first
+        spent = self.slack + (0.0 if reverse else self.generating.infinite)
+        left = -math.expm1(math.log(spent) - log_delta) if spent > 0.0 else 1.0
+        if left <= 0.0:
+            return None
+        return self._lines[reverse].at_most(epsilon, log_delta + math.log(left) - self.relative_error)
+
     def tails(self, t: Array) -> Tails:
         t = np.asarray(t, dtype=np.float64)
         flat = t.ravel()

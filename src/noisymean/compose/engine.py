@@ -74,7 +74,7 @@ class Rounds:
         if not 0.0 < epsilon < math.inf:
             return False
         return self._first_that_works(
-            lambda engine: float(engine.log_delta(epsilon, Side.ABOVE)) <= log_delta,
+            lambda engine: engine.at_most(epsilon, log_delta),
             lambda grid: (rough and grid.at_most(epsilon, log_delta)) or None,
             # an epsilon far from the one that is asked for says little about the next question
             remember=False,

@@ -46,6 +46,8 @@ _FAR_BELOW = 5.0
 # Below e^-10000 a tail's logarithm is all that matters.
 _HOPELESS = -1e4
 _KEPT = 4
+# Nats by which an approximation has to miss to be believed.
+_WIDE = 2.0
 _NOTHING = 1e-300
 
 
@@ -59,6 +61,11 @@ class Lines:
 
     @cached_property
     def _found(self) -> list[_OneLine]:
+        return []
+
+    @cached_property
+    def _tilts(self) -> list[_Tilt]:
+        """The one that was found last."""
         return []
 
     @cached_property
@@ -104,6 +111,23 @@ class Lines:
             raise SlowDecay
         return found
 
+    def at_most(self, epsilon: float, log_delta: float) -> bool | None:
+        """Whether delta(epsilon) <= e^log_delta, where that takes no integral: yes by Chernoff's bound, no by a wide margin.
+
+        A yes is proved, up to the rounding of K. A no rests on the saddle-point approximation.
+        """
+        if epsilon <= self._poles[0].mean:
+            # about half of all losses are larger
+            return False if log_delta < -_WIDE - 1.0 else None
+        tilt = self._saddle(epsilon)
+        x, log_peak = tilt.x, tilt.value - tilt.x * epsilon
+        # (1 - e^-u)+ <= x^x / (1+x)^(1+x) e^(xu) for every u
+        if log_peak - x * math.log1p(1.0 / x) - math.log1p(x) <= log_delta:
+            return True
+        if abs(tilt.mean - epsilon) > _BESIDE * tilt.deviation:
+            return None
+        return False if log_peak - _log_width(x, tilt.deviation) > log_delta + _WIDE else None
+
     def _kept(self, tilt: _Tilt) -> _OneLine:
         line = _OneLine(self.generating, self.reverse, tilt, *self._poles)
         self._found.append(line)
@@ -112,6 +136,9 @@ class Lines:
 
     def _saddle(self, epsilon: float) -> _Tilt:
         """A tilt whose mean is within a fraction of a deviation of epsilon, by bracketed Newton steps; x > 0 in any case."""
+        for tilt in self._tilts:
+            if abs(tilt.mean - epsilon) <= _CENTRED * tilt.deviation:
+                return tilt
         near, _ = self._poles
         deviation = math.sqrt(max(near.variance, 1e-300))
         low, high = min(_NEAREST / deviation, 0.5 * self._room), self._room
@@ -127,6 +154,7 @@ class Lines:
                 break
             x -= miss / tilt.variance
             x = x if low <= x < high else 0.5 * (low + high) if math.isfinite(high) else 4.0 * low
+        self._tilts[:] = [tilt]
         return tilt
 
     def guess(self, log_delta: float) -> float:
