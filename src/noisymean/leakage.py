@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from noisymean.errors import Undefined
-from noisymean.laws.all_zero import all_zero
 from noisymean.laws.on_a_line import REACH, ExplicitPair, LineMixture
 from noisymean.laws.orthogonal import OrthogonalPair
 from noisymean.mechanisms import BatchDenominator, DatasetDenominator, Mechanism, Neighbours
@@ -28,7 +27,7 @@ from noisymean.tradeoff import TradeOff
 
 # Pairs whose batch sums spread over more sizes than this are left out, and over many rounds those whose variance is so many
 # times that of the noise: the spread itself hides the new record.
-_MOST_SIZES, _MOST_BLUR = 4096, 16.0
+_MOST_SIZES, _MOST_BLUR = 4096, 4.0
 # Below this noise neighbouring sums can be told apart.
 _BLURRED = 0.7
 # What the sums of batches have to tell, as a share of the rest, for the orthogonal pair to be looked at.
@@ -42,7 +41,7 @@ _SAME_SIZE = 0.01
 # How many values of alpha are looked at to see which pairs matter.
 _SCREEN = 17
 # Gradients of the new record where D's are zero, where they are one vector, and both for a batch; in units of C.
-_ALL_ZERO = (1.0, 0.75, 0.5, 0.25)
+_ALL_ZERO = (1.0, 0.0)
 _ALIGNED = (-1.0, -0.5, 1.0)
 _OF_A_BATCH = ((1.0, -1.0), (1.0, -0.5), (0.0, 1.0))
 
@@ -65,15 +64,30 @@ def _by_dataset(mechanism: DatasetDenominator) -> Iterator[NamedPair]:
     moved, dimension = mechanism.neighbours, mechanism.dimension or 1
     same_scale = moved.growth == 0 and not mechanism.noise_moves
     for new in _ALL_ZERO[:1] if same_scale else _ALL_ZERO:
-        yield all_zero(moved, dimension, new)
+        yield _all_zero(moved, dimension, new)
     if mechanism.is_sum or mechanism.dataset_size is None:
         return
     sums = _Sums(moved, mechanism.dataset_size)
     if dimension > 1 and sums.tell(dimension) and (beside := sums.pair(1, 0.0)):
-        yield OrthogonalPair(AddedAcross(1.0, 1.0), all_zero(moved, dimension - 1), beside)
+        yield OrthogonalPair(AddedAcross(1.0, 1.0), _all_zero(moved, dimension - 1, 1.0), beside)
     for new in _ALIGNED:
         if pair := sums.pair(dimension, new):
             yield pair
+
+
+def _all_zero(moved: Neighbours, dimension: int, new: float) -> ExplicitPair:
+    """N(0, I) against s Z + r B' new e/sigma."""
+    sigma, rate = moved.noises[0], moved.rates[1]
+    shrink, scale = math.exp(moved.log_shrink), math.exp(moved.log_scale)
+    joined = LineMixture(np.array([1.0 - rate, rate]), np.array([0.0, new * shrink / sigma]), np.full(2, scale))
+    return ExplicitPair(
+        Added(0.0, new),
+        dimension,
+        LineMixture(np.ones(1), np.zeros(1), np.ones(1)),
+        joined.present() if new else LineMixture(np.ones(1), np.zeros(1), np.full(1, scale)),
+        log_scale=moved.log_scale,
+        moved=abs(new) * shrink / (sigma * scale),
+    )
 
 
 @final
@@ -124,7 +138,8 @@ class _Sums:
         middle = float(before.sizes[np.argmax(before.weights)])
         shrunk = after.sizes - middle - after.sizes * float(moved.growth / (1 + moved.growth))
         parts = [(1.0 - rate, 0.0), (rate, shrink * new)] if new else [(1.0, 0.0)]
-        weights, sums = (np.concatenate(each) for each in zip(*((w * after.weights, shrunk + x) for w, x in parts)))
+        weights = np.concatenate([share * after.weights for share, _ in parts])
+        sums = np.concatenate([shrunk + moved_by for _, moved_by in parts])
         return ExplicitPair(
             Added(1.0, new),
             dimension,
@@ -132,7 +147,7 @@ class _Sums:
             LineMixture(weights, sums / sigma, np.full_like(sums, scale)).present(),
             log_scale=moved.log_scale,
             left_out=max(before.slack, after.slack),
-            once=min(self._variances) > _MOST_BLUR,
+            once=new != -1.0 or min(self._variances) > _MOST_BLUR,
             moved=max(abs(new), 1.0) * shrink / (sigma * scale),
         )
 
@@ -185,6 +200,7 @@ def _by_batch(mechanism: BatchDenominator) -> Iterator[ExplicitPair]:
             with_new.present(),
             log_scale=log_scale,
             line_only=not looks,
+            once=(shared, new) != _OF_A_BATCH[0],
             left_out=nodes.slack,
             moved=float(np.max(np.abs(means_with - means) * divisor_with, where=weights > missed, initial=0.0)),
         )

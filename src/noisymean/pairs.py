@@ -20,6 +20,8 @@ class Added:
     new: float
 
     def __str__(self) -> str:
+        if self.shared == 0.0 == self.new:
+            return "all gradients are zero, the added record's as well"
         if self.shared == 0.0:
             return f"all gradients of D are zero, the added record's has {_length(self.new)}"
         times = self.new / self.shared
@@ -30,7 +32,7 @@ class Added:
 @final
 @dataclass(frozen=True)
 class AddedAcross:
-    """Every gradient of D is one vector of length `shared`, D' has one more record with a gradient of length `across` orthogonal to it."""
+    """Every gradient of D is one vector of length `shared`, D' has one more record, of length `across` and orthogonal to it."""
 
     shared: float
     across: float

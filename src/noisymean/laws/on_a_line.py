@@ -34,7 +34,7 @@ from noisymean.tradeoff import Law, TradeOff
 _MOST_NODES = 512
 _CELLS, _RINGS = 384, 96
 # Cells of a line: their width in deviations, and how many at least and at most.
-_WIDTH, _FEWEST_LINE_CELLS, _MOST_LINE_CELLS = 0.05, 64, 4096
+_WIDTH, _FEWEST_LINE_CELLS, _MOST_LINE_CELLS = 0.07, 64, 4096
 # Normal laws that lie no further apart than this many deviations show no ripples: e^(-2 pi^2/1.5^2) of the density.
 _BLURRED = 1.5
 # Components that are rarer than this are nowhere followed,
@@ -206,7 +206,7 @@ class ExplicitPair(Law):
     def _several(self, *, backward: bool) -> TradeOff:
         if self._many_scales:
             return (self._cells.backward() if backward else self._cells).several()
-        if not self._two_mixtures or self._one_component:
+        if self.log_scale is None or self._one_component:
             return self._seen(backward=backward)
         return loss_in_cells(self._line_cells(backward=backward).several(), self.dimension - 1, self.log_scale or 0.0)
 
