@@ -27,7 +27,7 @@ from typing import final
 
 import numpy as np
 
-from noisymean.compose.one_line import AGREEMENT, DECAY, MOST_NODES, Lines, masses_agree
+from noisymean.compose.one_line import AGREEMENT, DECAY, Lines, masses_agree
 from noisymean.cumulants import Cumulants, Line, Moments, SlowDecay
 from noisymean.numerics.logs import Array, log_difference
 from noisymean.tradeoff import Excess, Tails, TradeOff, excess_of_tails
@@ -35,6 +35,7 @@ from noisymean.tradeoff import Excess, Tails, TradeOff, excess_of_tails
 # Steps of the rule, in deviations of the tilted loss; refined until two agree. The geometric convergence squares the error.
 _STEPS = (0.5, 0.35, 0.24, 0.16, 0.11)
 _FIRST_NODES = 28
+_MOST_NODES = 1024
 _BLOCK = 64
 _POLES = (0.0, 1.0)
 # Tails below e^-100000 are reported by Chernoff's bound: a logarithm of that size has ten digits left after its point.
@@ -93,7 +94,7 @@ class Composed(TradeOff):
             return Excess(np.logaddexp(found.delta, log_infinite), np.logaddexp(found.above, log_infinite), found.slope)
         return found
 
-    def _seen_at_once(self, epsilon: float, log_delta: float, *, reverse: bool) -> bool | None:
+    def seen_at_once(self, epsilon: float, log_delta: float, *, reverse: bool) -> bool | None:
         # what K leaves out, and what it may be off by, is paid for first
         spent = self.slack + (0.0 if reverse else self.generating.infinite)
         left = -math.expm1(math.log(spent) - log_delta) if spent > 0.0 else 1.0
@@ -192,7 +193,7 @@ def _small_tails(
         if first + count > loud * cumulants.echo:
             break
         first, count = first + count, 2 * count
-        if first > MOST_NODES:
+        if first > _MOST_NODES:
             raise SlowDecay
     result = np.empty_like(sums)
     for row, pole in enumerate(_POLES):
