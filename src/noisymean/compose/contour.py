@@ -12,6 +12,8 @@ Along theta0 + i tau the integrand is a bell, exp(-V tau^2 / 2) near its middle 
 V = K''(theta0); the midpoint rule on it converges geometrically, and a pole nearer than the rule can see is put back by its
 residue, as in `numerics.chi_square`. The cost does not depend on the number of rounds, of records, or of dimensions.
 
+delta itself, and what a search for epsilon asks, is one integral of `one_line`.
+
 The rule is run with steps that shrink by 0.7 until two results agree to 1e-7; the finer is then good to about 1e-10, which is
 charged. The line is cut only where the integrand has fallen below e^-40 of its peak, and stays there for as long as it may come
 back (`Cumulants.echo`). Few rounds of a loss that is nearly an atom decay too slowly for that: they raise `SlowDecay`, and the
