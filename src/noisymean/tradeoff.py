@@ -250,14 +250,11 @@ class TradeOff(Law):
             return float(np.logaddexp(excess.delta, error))
         return excess.delta + math.log(-math.expm1(error - excess.delta)) if error < excess.delta else -math.inf
 
-    @final
-    def at_most(self, epsilon: float, log_delta: float) -> bool:
-        """Whether delta(epsilon) <= e^log_delta is proved. A no costs nothing but what a smaller bound would have been worth."""
-        seen = self._seen_at_once(epsilon, log_delta, reverse=False)
-        return float(self.log_delta(epsilon, Side.ABOVE)) <= log_delta if seen is None else seen
+    def seen_at_once(self, epsilon: float, log_delta: float, *, reverse: bool) -> bool | None:
+        """Whether delta(epsilon) <= e^log_delta, where less than delta itself will do to see it; None where it will not.
 
-    def _seen_at_once(self, epsilon: float, log_delta: float, *, reverse: bool) -> bool | None:
-        """The same where less than delta itself will do; None where it will not."""
+        A yes is proved; a no is only very likely, and costs nothing but what a smaller bound would have been worth.
+        """
         return None
 
     @final
@@ -405,5 +402,5 @@ class Inverse(TradeOff):
     def _excess(self, epsilon: float, *, reverse: bool) -> Excess:
         return self.forward._excess(epsilon, reverse=not reverse)
 
-    def _seen_at_once(self, epsilon: float, log_delta: float, *, reverse: bool) -> bool | None:
-        return self.forward._seen_at_once(epsilon, log_delta, reverse=not reverse)
+    def seen_at_once(self, epsilon: float, log_delta: float, *, reverse: bool) -> bool | None:
+        return self.forward.seen_at_once(epsilon, log_delta, reverse=not reverse)

@@ -12,6 +12,8 @@ Along theta0 + i tau the integrand is a bell, exp(-V tau^2 / 2) near its middle 
 V = K''(theta0); the midpoint rule on it converges geometrically, and a pole nearer than the rule can see is put back by its
 residue, as in `numerics.chi_square`. The cost does not depend on the number of rounds, of records, or of dimensions.
 
+delta itself, and what a search for epsilon asks, is one integral of `one_line`.
+
 The rule is run with steps that shrink by 0.7 until two results agree to 1e-7; the finer is then good to about 1e-10, which is
 charged. The line is cut only where the integrand has fallen below e^-40 of its peak, and stays there for as long as it may come
 back (`Cumulants.echo`). Few rounds of a loss that is nearly an atom decay too slowly for that: they raise `SlowDecay`, and the
@@ -27,7 +29,7 @@ from typing import final
 
 import numpy as np
 
-from noisymean.compose.one_line import AGREEMENT, DECAY, MOST_NODES, Lines, masses_agree
+from noisymean.compose.one_line import AGREEMENT, DECAY, Lines, masses_agree
 from noisymean.cumulants import Cumulants, Line, Moments, SlowDecay
 from noisymean.numerics.logs import Array, log_difference
 from noisymean.tradeoff import Excess, Tails, TradeOff, excess_of_tails
@@ -35,6 +37,7 @@ from noisymean.tradeoff import Excess, Tails, TradeOff, excess_of_tails
 # Steps of the rule, in deviations of the tilted loss; refined until two agree. The geometric convergence squares the error.
 _STEPS = (0.5, 0.35, 0.24, 0.16, 0.11)
 _FIRST_NODES = 28
+_MOST_NODES = 1024
 _BLOCK = 64
 _POLES = (0.0, 1.0)
 # Tails below e^-100000 are reported by Chernoff's bound: a logarithm of that size has ten digits left after its point.
@@ -93,7 +96,7 @@ class Composed(TradeOff):
             return Excess(np.logaddexp(found.delta, log_infinite), np.logaddexp(found.above, log_infinite), found.slope)
         return found
 
-    def _seen_at_once(self, epsilon: float, log_delta: float, *, reverse: bool) -> bool | None:
+    def seen_at_once(self, epsilon: float, log_delta: float, *, reverse: bool) -> bool | None:
         # what K leaves out, and what it may be off by, is paid for first
         spent = self.slack + (0.0 if reverse else self.generating.infinite)
         left = -math.expm1(math.log(spent) - log_delta) if spent > 0.0 else 1.0
@@ -192,7 +195,7 @@ def _small_tails(
         if first + count > loud * cumulants.echo:
             break
         first, count = first + count, 2 * count
-        if first > MOST_NODES:
+        if first > _MOST_NODES:
             raise SlowDecay
     result = np.empty_like(sums)
     for row, pole in enumerate(_POLES):

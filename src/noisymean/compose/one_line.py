@@ -32,10 +32,11 @@ from noisymean.tradeoff import Excess
 _STEPS = (0.3, 0.2, 0.14, 0.1)
 AGREEMENT = 1e-7
 # Three times the step has the cube root of the error.
-_AGREEMENT_OF_THIRDS = 1e-5
+_AGREEMENT_OF_THIRDS = 1e-4
 DECAY = 40.0
-MOST_NODES = 1024
 _FIRST_NODES = 32
+# Beyond, the grid is faster.
+_MOST_NODES = 8192
 # So many deviations beside its saddle point an eps may be to be read off a line,
 _BESIDE = 1.0
 # and a line is found to be good enough for the eps that it is made for.
@@ -271,12 +272,14 @@ class _OneLine:
             heard = np.flatnonzero(exponent.real >= -DECAY)
             loud = first + int(heard[-1]) + 1 if heard.size else loud
             parts.append(exponent)
-            first, count = first + count, first + count
+            first += count
             # silence may be a valley: it has to last as long as the losses can keep it
             if first > loud * self.generating.echo:
                 break
-            if first > MOST_NODES:
+            # at best the exponent falls like a parabola
+            if first >= _MOST_NODES or float(exponent.real[-1]) * (_MOST_NODES / first) ** 2 > -DECAY:
                 raise SlowDecay
+            count = min(max(first // 2, _FIRST_NODES), _MOST_NODES - first)
         exponent = np.concatenate(parts) if len(parts) > 1 else parts[0]
         tau: Array = np.asarray((np.arange(first) + 0.5) * step)
         rows = np.zeros((4, first), dtype=np.complex128)
