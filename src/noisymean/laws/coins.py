@@ -31,6 +31,8 @@ from noisymean.tradeoff import Law, TradeOff
 _THRESHOLDS, _ORDERS = 64, 192
 # Logarithms of the least order, less 1, that is looked at, and of how far beyond the last threshold's own they go.
 _LEAST_ORDER, _BEYOND = -4.0, 3.0
+# How much larger the variance of the hull is than that of the coins.
+_OF_HULL = 1.7
 # Losses up to which e^loss is a number, and half of which a block may have for its variance.
 _MOST_LOSS = 690.0
 # Outcomes of a binomial law that a sum over rounds can afford.
@@ -80,6 +82,8 @@ class Block(NamedTuple):
 
     law: Law
     delta: float
+    # of its loss, roughly: which of several blocks will turn out best
+    variance: float
 
 
 @final
@@ -109,7 +113,7 @@ class FewLosses(Law):
 
 def fair() -> Block:
     """Coins without a bias: the two arms are one."""
-    return Block(FewLosses(np.zeros(1), np.zeros(1)), 0.0)
+    return Block(FewLosses(np.zeros(1), np.zeros(1)), 0.0, 0.0)
 
 
 # --- Renyi's divergences and a second moment ---------------------------------------------------------------------------
@@ -145,7 +149,8 @@ def renyi_hull(coins: Coins, budget: float, delta: float, *, flipped: bool) -> B
     middle = _by_second_moment(coins, budget, np.zeros(1))
     excess = np.concatenate([[0.0], below[::-1], middle, np.minimum.accumulate(above)])
     corners, mass = _hull(epsilon, excess * (1.0 + _ROUNDING))
-    return Block(FewLosses.of_arms(corners, np.log(mass), flipped=flipped), float(above[-1]) * (1.0 + _ROUNDING))
+    law = FewLosses.of_arms(corners, np.log(mass), flipped=flipped)
+    return Block(law, float(above[-1]) * (1.0 + _ROUNDING), _OF_HULL * variance)
 
 
 def _by_renyi(coins: Coins, budget: float, epsilon: Array, *, backward: bool) -> Array:
@@ -166,7 +171,7 @@ def _by_second_moment(coins: Coins, budget: float, epsilon: Array) -> Array:
         spread = np.exp(2.0 * epsilon) * np.expm1(budget * coins.curvature(np.array([-3.0])))
         excess = spread / (2.0 * (distance + np.sqrt(np.square(distance) + spread)))
     # delta is at most 1, whatever overflows
-    return np.fmin(excess, np.exp(np.minimum(epsilon, 0.0)))
+    return np.asarray(np.fmin(excess, np.exp(np.minimum(epsilon, 0.0))))
 
 
 class _Slope(NamedTuple):
@@ -219,7 +224,8 @@ def thinned(coins: Coins, count: int, delta: float, *, flipped: bool) -> Block |
     with np.errstate(divide="ignore"):
         log_second = np.log(binomial.pmf(sizes, count, biased))
     seen = np.isfinite(log_second)
-    return Block(FewLosses.of_arms(losses[seen], (log_second - losses)[seen], flipped=flipped), delta)
+    law = FewLosses.of_arms(losses[seen], (log_second - losses)[seen], flipped=flipped)
+    return Block(law, delta, coins.variance * count * x * x)
 
 
 # --- many tiny coins ---------------------------------------------------------------------------------------------------
@@ -262,4 +268,4 @@ _ITERATIONS, _ENOUGH = 4, 1.0 + 1e-6
 def normal(costs: Costs, budget: float) -> Block:
     """The block under sum of C(x_j) <= `budget`: a Gaussian of variance V0 + budget, the same either way round."""
     variance = costs.least + budget
-    return Block(gaussian_pair(1, math.sqrt(variance), log_scale=0.0), costs.missed(variance))
+    return Block(gaussian_pair(1, math.sqrt(variance), log_scale=0.0), costs.missed(variance), variance)
