@@ -98,7 +98,7 @@ def test_without_the_coins_it_would_be_wrong(
     case: Case, delta: float, backward: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert not violations(case, delta, backward=backward)
-    monkeypatch.setattr(the_theorem.LiftedRounds, "_blocks", lambda *_: iter([fair()]))
+    monkeypatch.setattr(the_theorem, "_blocks", lambda *_, **__: iter([fair()]))
     assert violations(case, delta, backward=backward)
 
 
@@ -121,8 +121,8 @@ def test_with_half_of_their_mean_variance_it_would_be_wrong(
     """Few rounds: a Gaussian of half of the variance that coins of bias 1/N have, in place of a bound."""
     case = of_easgm(size, 1, rate, sigma, steps, OPPOSED)
     variance = steps / size * rate / (1.0 - rate)
-    block = Block(gaussian_pair(1, math.sqrt(0.5 * variance), log_scale=0.0), 0.0)
-    monkeypatch.setattr(the_theorem.LiftedRounds, "_blocks", lambda *_: iter([block]))
+    block = Block(gaussian_pair(1, math.sqrt(0.5 * variance), log_scale=0.0), 0.0, 0.5 * variance)
+    monkeypatch.setattr(the_theorem, "_blocks", lambda *_, **__: iter([block]))
     assert violations(case, delta, backward=True)
 
 

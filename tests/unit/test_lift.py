@@ -67,8 +67,12 @@ LIFTS = [
     Lift(20, 0.3, 0.3, math.log(2.0), 0.0199),
     Lift(20, 0.3, 0.3, math.log(0.01), 0.0199),
     Lift(10**9, 0.1, 0.1, math.log1p(-1e-9), 0.01),
+    Lift(1000, 0.1, 0.1, math.log(0.905), 0.119),
+    Lift(1000, 0.1, 0.09, math.log(1.095), 0.119),
+    Lift(1000, 0.1, 0.1, math.log(1.11), 0.119),
+    Lift(10**12, 0.1, 0.1, math.log1p(1e-12), 0.1),
 ]
-SHORTEST = [Lift(100, 0.2, 0.2, math.log1p(-1e-12), 0.001), Lift(100, 0.2, 0.25, math.log(1.9), 0.001)]
+SHORTEST = [Lift(100, 0.2, 0.2, math.log1p(-1e-12), 0.001), Lift(100, 0.2, 0.25, math.log(1.09), 0.001)]
 
 
 @pytest.mark.parametrize("log_delta", [-11.5, -46.0])
