@@ -64,6 +64,11 @@ class OrthogonalPair(Law):
             return None
         return Sum(((1, zero.cumulants), (1, beside.cumulants)))
 
+    def in_parts(self) -> tuple[Law, ...]:
+        """All-zero pair and line, each in its own parts."""
+        each = (one.backward() if self.reverse else one for one in (self.zero, self.beside))
+        return tuple(part for one in each for part in one.in_parts())
+
     def one_round(self) -> TradeOff:
         """What the cells of x.u and of x.v tell, and the rest of the output."""
         return self.curve
