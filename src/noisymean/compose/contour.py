@@ -184,7 +184,7 @@ def _small_tails(
         line = Line(step, first, count)
         tau, exponent = line.tau, cumulants.remainder(theta, line)
         value = np.exp(exponent.real)
-        heard = np.flatnonzero((value >= np.exp(-DECAY)).any(axis=1))
+        heard = np.flatnonzero((exponent.real - cumulants.valley(theta, line) >= -DECAY).any(axis=1))
         loud = first + int(heard[-1]) + 1 if heard.size else loud
         phase = exponent.imag + tau * drift
         real, imag = value * np.cos(phase), value * np.sin(phase)

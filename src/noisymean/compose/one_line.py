@@ -268,8 +268,10 @@ class _OneLine:
         first, count, loud = 0, _FIRST_NODES, 0
         parts: list[ComplexArray] = []
         while True:
-            exponent = self.generating.remainder(self.tilt.theta, Line(np.array([step]), first, count))[:, 0]
-            heard = np.flatnonzero(exponent.real >= -DECAY)
+            line = Line(np.array([step]), first, count)
+            exponent = self.generating.remainder(self.tilt.theta, line)[:, 0]
+            fading = exponent.real - np.ravel(self.generating.valley(self.tilt.theta, line))
+            heard = np.flatnonzero(fading >= -DECAY)
             loud = first + int(heard[-1]) + 1 if heard.size else loud
             parts.append(exponent)
             first += count
@@ -277,7 +279,7 @@ class _OneLine:
             if first > loud * self.generating.echo:
                 break
             # at best the exponent falls like a parabola
-            if first >= _MOST_NODES or float(exponent.real[-1]) * (_MOST_NODES / first) ** 2 > -DECAY:
+            if first >= _MOST_NODES or float(fading[-1]) * (_MOST_NODES / first) ** 2 > -DECAY:
                 raise SlowDecay
             count = min(max(first // 2, _FIRST_NODES), _MOST_NODES - first)
         exponent = np.concatenate(parts) if len(parts) > 1 else parts[0]

@@ -105,10 +105,15 @@ class Outcomes(Cumulants):
     log_mass: Array | None = None
     # how far apart, in deviations, the parts are that these outcomes were cut from
     spread: float = 0.0
+    # so few, or so evenly spaced, that they are heard again at large tau
+    atoms: bool = False
 
     @property
     def echo(self) -> float:
         return max(1.0, ECHO * self.spread)
+
+    def valley(self, theta: Array, line: Line) -> Array | float:
+        return self.remainder(theta, line).real if self.atoms else 0.0
 
     @cached_property
     def _log_mass(self) -> Array:
