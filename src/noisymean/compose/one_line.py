@@ -82,6 +82,16 @@ class Lines:
         )
         return (p, q) if self.reverse else (q, p)
 
+    @property
+    def mean(self) -> float:
+        """Of the loss on the side that is told apart, the sign being that of the direction: beyond, delta is small."""
+        return self._poles[0].mean
+
+    @property
+    def deviation(self) -> float:
+        """Likewise."""
+        return math.sqrt(max(self._poles[0].variance, 0.0))
+
     @cached_property
     def _room(self) -> float:
         """x lies between 0 and this."""
@@ -319,9 +329,9 @@ class _OneLine:
 
 
 def _agree(fine: tuple[float, float], coarse: tuple[float, float], most: float) -> bool:
-    """Relative to delta, and to the tail of Q; what is not a number agrees with nothing."""
+    """Each relative to itself, unless the slope is negligible; what is not a number agrees with nothing."""
     (delta, slope), (other_delta, other_slope) = fine, coarse
-    return abs(other_delta - delta) < most * delta and abs(other_slope - slope) < most * (delta + slope)
+    return abs(other_delta - delta) < most * delta and abs(other_slope - slope) < most * max(slope, 1e-3 * delta)
 
 
 # What rounding may move K by at its poles, for each round.
