@@ -57,10 +57,11 @@ class Question:
 
     def worst(self, curve: DeltaCurve, side: Side, already: float = -math.inf) -> float:
         """The larger of the two directions and of what is known `already`; no more work than it takes to see which that is."""
-        for direction in (curve, curve.inverse()):
-            if not self.no_more(direction, already):
-                already = max(already, self.ask(direction, side))
-        return already
+        return self.worse(curve.inverse(), side, self.worse(curve, side, already))
+
+    def worse(self, curve: DeltaCurve, side: Side, already: float) -> float:
+        """The larger of this direction and of what is known `already`."""
+        return already if self.no_more(curve, already) else max(already, self.ask(curve, side))
 
     def no_more(self, curve: DeltaCurve, answer: float) -> bool:
         """One evaluation at the answer instead of a search for another that would be smaller."""
@@ -91,15 +92,24 @@ def claimed_interval(run: Run, question: Question) -> tuple[float, float]:
     return question.interval(run.merged().claimed())
 
 
-def leaked(run: Run, question: Question) -> tuple[float, Datasets]:
-    """The most that one of the explicit pairs gives away, and which."""
-    most: float = -math.inf
-    on: Datasets = ALL_ZERO
+class Leaked(NamedTuple):
+    """The most that one of the explicit pairs gives away, which one, and whether it is D that is told from D' by it."""
+
+    value: float
+    pair: Datasets
+    reverse: bool = False
+
+
+def leaked(run: Run, question: Question) -> Leaked:
+    """The most that one of the explicit pairs gives away."""
+    most = Leaked(-math.inf, ALL_ZERO)
     for datasets, rounds in run.merged().leakages():
-        found = question.worst(rounds, Side.BELOW, most)
-        if found > most:
-            most, on = found, datasets
-    return most, on
+        ways = (rounds.inverse(), rounds) if most.reverse else (rounds, rounds.inverse())
+        for way in ways:
+            found = question.worse(way, Side.BELOW, most.value)
+            if found > most.value:
+                most = Leaked(found, datasets, way.reverse)
+    return most
 
 
 class Proved(NamedTuple):
@@ -109,12 +119,14 @@ class Proved(NamedTuple):
     proofs: tuple[ProofName, ...] = ()
 
 
-def guaranteed(run: Run, question: Question) -> Proved:
-    """The best proof in the worse direction; inf where it exceeds double precision, Undefined where there is none."""
-    forward = guaranteed_one_way(run, question, reverse=False)
-    return max(
-        forward, guaranteed_one_way(run, question, reverse=True, enough=forward.value), key=lambda one: one.value
-    )
+def guaranteed(run: Run, question: Question, *, reverse: bool = False) -> Proved:
+    """The best proof in the worse direction; inf where it exceeds double precision, Undefined where there is none.
+
+    The direction that is told to leak more goes first: of the other one it takes less to see that it is no worse.
+    """
+    first = guaranteed_one_way(run, question, reverse=reverse)
+    second = guaranteed_one_way(run, question, reverse=not reverse, enough=first.value)
+    return max(first, second, key=lambda one: one.value)
 
 
 def guaranteed_one_way(run: Run, question: Question, *, reverse: bool, enough: float = -math.inf) -> Proved:
@@ -263,9 +275,9 @@ def _on_pair(run: Run, asked: Run, question: Question, claimed: tuple[float, flo
         low, high = claimed if same else question.interval(run.truth())
         pair: Datasets = ZEROED_OUT if adjacency is Adjacency.ZERO_OUT else ALL_ZERO
         return _Found(low, pair, *_finite(Proved(high, (ProofName.NOISY_SUM,))), is_the_claim=same)
-    most, pair = leaked(run, question)
+    most, pair, reverse = leaked(run, question)
     try:
-        return _Found(most, pair, *_finite(guaranteed(run, question)))
+        return _Found(most, pair, *_finite(guaranteed(run, question, reverse=reverse)))
     except Unproved as fault:
         return _Found(most, pair, None, fault.reason)
     except Undefined as fault:

@@ -259,4 +259,4 @@ def _level(values: Array, mass: Array, mean: float) -> float:
     excess = above - falling * heavier
     k = int(np.searchsorted(excess, mean, side="right")) - 1
     # rounding may only leave v too high
-    return float((above[k] - mean) / heavier[k]) + 1e-12 * float(abs(falling[0] - falling[-1]))
+    return float((above[k] - mean) / heavier[k]) + 1e-12 * float(max(abs(falling[0]), abs(falling[-1])))

@@ -45,6 +45,9 @@ _POINTS = 65
 _ULP = 1e-15
 # A block of coins so many times as wide as another is not looked at.
 _MUCH_WIDER = 2.0
+# How often the shares of delta are planned again where delta is what is asked for, from when on they stay as they are, and down
+# to which logarithm.
+_REPLANNED, _SAME_PLAN, _LEAST_LOG_DELTA = 6, 0.05, -650.0
 # With what share of the block's variance its Gaussian may begin.
 _BEGINNINGS = (0.05, 0.15, 0.4, 1.0)
 
@@ -167,21 +170,20 @@ class LiftedRounds:
         return True if seen else None
 
     def log_delta(self, epsilon: float, side: Side) -> float:
-        """An upper bound on log delta(epsilon): shares of the delta that the last round of planning has found."""
-        best = 0.0
-        guess = -12.0
-        for _ in range(4):
-            found = min((self._spent(plan, epsilon) for plan in self._plans(guess)), default=0.0)
-            best = min(best, found)
-            if abs(found - guess) < 0.05 or found >= 0.0:
+        """An upper bound on log delta(epsilon): shares are planned for what the rounds themselves had in the plan before."""
+        best, guess = 0.0, -12.0
+        for _ in range(_REPLANNED):
+            next_guess = 0.0
+            for plan in self._plans(guess):
+                at = epsilon - plan.shift
+                main = plan.shift + (float(plan.rounds.log_delta(at, Side.ABOVE)) if at > 0.0 else 0.0)
+                best = min(best, float(np.logaddexp(main, plan.log_spent)))
+                next_guess = min(next_guess, main)
+            if abs(next_guess - guess) < _SAME_PLAN or next_guess >= 0.0:
                 break
-            guess = found
+            # nothing is planned for less than a double holds
+            guess = max(next_guess, _LEAST_LOG_DELTA)
         return best
-
-    def _spent(self, plan: _Plan, epsilon: float) -> float:
-        at = epsilon - plan.shift
-        main = float(plan.rounds.log_delta(at, Side.ABOVE)) if at > 0.0 else 0.0
-        return min(float(np.logaddexp(plan.shift + main, plan.log_spent)), 0.0)
 
     def lower(self, alpha: ArrayLike, points: int = _POINTS) -> Array:
         """A number that is never above T(M(D), M(D')) at alpha, from `points` tests of the all-zero pairs and coins.

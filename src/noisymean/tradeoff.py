@@ -103,6 +103,10 @@ class Law(ABC):
         """`count` rounds as one law, where that is closed; None where it is not."""
         return None
 
+    def in_parts(self) -> tuple[Law, ...]:
+        """Independent laws whose product this is, or bounds from the same side, for sums that add them one by one."""
+        return (self,)
+
     def backward(self) -> Law:
         """What to use where D is told from D': another law where a bound rounds P and Q to sides. From P to Q in either."""
         return self

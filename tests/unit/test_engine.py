@@ -238,13 +238,13 @@ class TestChain:
 
     def test_is_worked_out_where_one_evaluation_does_not_tell(self) -> None:
         """Rounds of which only the curve is known go on the grid: slow, and no reason to leave the chain out."""
-        on_the_grid = Rounds(((2, ByHand(lambda: Gaussian(0.3), None)),))
+        on_the_grid = Rounds(((32, ByHand(lambda: Gaussian(0.075), None)),))
         chain = ChainedRounds(on_the_grid, Rounds(((1, gaussian(0.5)),)))
-        alone = Gaussian(0.3 * math.sqrt(2.0)).epsilon(1e-5)
+        alone = Gaussian(0.075 * math.sqrt(32.0)).epsilon(1e-5)
         assert on_the_grid.at_most(50.0, math.log(1e-5)) is True
         # a rough look does not say no
         assert on_the_grid.at_most(0.99 * alone, math.log(1e-5)) is None
-        exact = Gaussian(0.3 * math.sqrt(2.0) + 0.5).epsilon(1e-5)
+        exact = Gaussian(0.075 * math.sqrt(32.0) + 0.5).epsilon(1e-5)
         assert (
             exact
             <= improved(chain, improved(Rounds(((1, gaussian(5.0)),)), math.inf, math.log(1e-5)), math.log(1e-5))

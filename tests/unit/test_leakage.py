@@ -130,7 +130,7 @@ def test_known_leakages(
 ) -> None:
     """Known from a quadrature of all three factors on grids of losses, an earlier computation that shares no code with this."""
     mechanism = kind(dataset_size=size, dimension=dimension, sample_rate=rate, noise_multiplier=sigma)
-    found, on = leaked(Run.of(mechanism, steps), Question(delta=1e-5))
+    found, on, _ = leaked(Run.of(mechanism, steps), Question(delta=1e-5))
     assert found <= known + 5e-5 * known
     assert found >= known * (1 - 3e-4)
     assert on == AddedAcross(1.0, 1.0)
@@ -143,6 +143,15 @@ def test_the_size_of_a_batch_is_told_by_the_noise() -> None:
     assert account.guarantee.epsilon is not None
     assert account.leakage.epsilon is not None
     assert 1.0 <= account.guarantee.epsilon / account.leakage.epsilon <= 1.01
+
+
+def test_a_product_too_small_for_a_double_is_not_zero() -> None:
+    """One record at q = 1 against two at 1/2, with next to no noise: at P's far side both lines have e^-690 and less."""
+    mechanism = nm.OpacusLoader(dataset_size=1, batch_size=1, dimension=43_889, noise_multiplier=0.02)
+    account = nm.account(mechanism, steps=1, delta=6.4e-12, pair="larger")
+    # the new record is 50 deviations away with probability 1/2, and D's only one likewise
+    assert account.leakage.epsilon is not None
+    assert 600.0 < account.leakage.epsilon < 2 * 50.0**2
 
 
 @pytest.mark.parametrize("count", [10**7, 10**9])

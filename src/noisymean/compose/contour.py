@@ -28,6 +28,7 @@ from functools import cached_property
 from typing import final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from noisymean.compose.one_line import AGREEMENT, DECAY, Lines, masses_agree
 from noisymean.cumulants import Cumulants, Line, Moments, SlowDecay
@@ -39,6 +40,8 @@ _STEPS = (0.5, 0.35, 0.24, 0.16, 0.11)
 _FIRST_NODES = 28
 _MOST_NODES = 1024
 _BLOCK = 64
+# Thresholds that are worth lines of their own: so many, and so many deviations apart on average.
+_FEWEST_TOGETHER, _CLOSE = 4, 0.5
 _POLES = (0.0, 1.0)
 # Tails below e^-100000 are reported by Chernoff's bound: a logarithm of that size has ten digits left after its point.
 _HOPELESS = 1.5e5
@@ -108,12 +111,36 @@ class Composed(TradeOff):
         t = np.asarray(t, dtype=np.float64)
         flat = t.ravel()
         sides = np.empty((4, flat.size))
-        for start in range(0, flat.size, _BLOCK):
-            block = slice(start, start + _BLOCK)
+        rest = np.flatnonzero(~self._along_lines(flat, sides))
+        for start in range(0, rest.size, _BLOCK):
+            block = rest[start : start + _BLOCK]
             sides[:, block] = _tails(self.generating, flat[block])
         if self.generating.infinite > 0.0:
             sides[2] = np.logaddexp(sides[2], math.log(self.generating.infinite))
         return Tails(*sides.reshape((4, *t.shape)))
+
+    def _along_lines(self, t: Array, sides: Array) -> NDArray[np.bool_]:
+        """Fills in the tails beyond both means where thresholds lie so close that several share a line, and says which."""
+        done = np.zeros(t.size, dtype=bool)
+        if t.size < _FEWEST_TOGETHER:
+            return done
+        for lines in self._lines:
+            sign = -1.0 if lines.reverse else 1.0
+            outer = np.flatnonzero(sign * t > lines.mean)
+            if outer.size < _FEWEST_TOGETHER or float(np.ptp(t[outer])) > _CLOSE * lines.deviation * outer.size:
+                continue
+            for index in outer[np.argsort(sign * t[outer])]:
+                if (found := lines.excess(sign * float(t[index]))) is not None:
+                    # P[l > t] and Q[l > t], or Q[l <= t] and P[l <= t]
+                    scaled, other = found.slope - sign * t[index], found.above
+                    sides[:, index] = (-np.inf, other, -np.inf, scaled) if lines.reverse else (scaled, 0.0, other, 0.0)
+                    done[index] = True
+        small = np.array([sides[0], sides[2]])
+        masses = np.asarray(self.generating.log_masses)[:, None]
+        forward, backward = done & (t > self._lines[0].mean), done & (-t > self._lines[1].mean)
+        sides[1::2, forward] = log_difference(masses, small[:, forward])
+        sides[0::2, backward] = log_difference(masses, sides[1::2, backward])
+        return done
 
 
 def _tails(cumulants: Cumulants, t: Array) -> Array:
@@ -184,7 +211,7 @@ def _small_tails(
         line = Line(step, first, count)
         tau, exponent = line.tau, cumulants.remainder(theta, line)
         value = np.exp(exponent.real)
-        heard = np.flatnonzero((value >= np.exp(-DECAY)).any(axis=1))
+        heard = np.flatnonzero((exponent.real - cumulants.valley(theta, line) >= -DECAY).any(axis=1))
         loud = first + int(heard[-1]) + 1 if heard.size else loud
         phase = exponent.imag + tau * drift
         real, imag = value * np.cos(phase), value * np.sin(phase)

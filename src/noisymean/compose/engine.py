@@ -1,8 +1,9 @@
 """Rounds of one or several laws: delta(epsilon) and epsilon(delta) on a stated side, by the engine that fits.
 
 - one round: the one-round curve itself, unless it is known less well than the integral;
+- few rounds: a `lattice`, a bracket;
 - many rounds: the contour integral of `contour`, exact and independent of their number;
-- few rounds of a loss that is nearly an atom, where that integral converges slowly: the `grid`, a bracket.
+- a loss that is nearly an atom, where that integral converges slowly: the `grid`, a bracket too.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from scipy.optimize import minimize_scalar
 
 from noisymean.compose.contour import COMPOSED_ERROR, Composed
 from noisymean.compose.grid.composition import GridComposition
+from noisymean.compose.grid.lattice import LatticeComposition
 from noisymean.cumulants import SlowDecay, Sum
 from noisymean.tradeoff import Law, Side, TradeOff
 
@@ -52,14 +54,20 @@ class Rounds:
 
     def epsilon_of_log(self, log_delta: float, side: Side, *, near: float | None = None) -> float:
         """The same for a delta that may be too small to be written down."""
+        if (log_delta, side) not in self._answers:
+            found = self._on_lattice(log_delta, lambda lattice: lattice.epsilon_of_log(log_delta, side))
+            if found is None:
+                found = self._without_lattice(log_delta, side, near)
+            self._answers[log_delta, side] = found
+        return self._answers[log_delta, side]
+
+    def _without_lattice(self, log_delta: float, side: Side, near: float | None) -> float:
         if not self.reverse and self._infinite > 0.0 and math.log(self._infinite) >= log_delta:
             return math.inf
-        if (log_delta, side) not in self._answers:
-            self._answers[log_delta, side] = self._first_that_works(
-                lambda engine: float(engine.epsilon_of_log(log_delta, side, near=near)),
-                lambda grid: grid.epsilon_of_log(log_delta, side),
-            )
-        return self._answers[log_delta, side]
+        return self._first_that_works(
+            lambda engine: float(engine.epsilon_of_log(log_delta, side, near=near)),
+            lambda grid: grid.epsilon_of_log(log_delta, side),
+        )
 
     @cached_property
     def _answers(self) -> dict[tuple[float, Side], float]:
@@ -74,6 +82,8 @@ class Rounds:
         if not 0.0 < epsilon < math.inf:
             return False
         if (seen := self._seen_at_once(epsilon, log_delta)) is not None:
+            return seen
+        if (seen := self._on_lattice(log_delta, lambda lattice: lattice.at_most(epsilon, log_delta))) is not None:
             return seen
         return self._first_that_works(
             lambda engine: float(engine.log_delta(epsilon, Side.ABOVE)) <= log_delta,
@@ -94,6 +104,9 @@ class Rounds:
 
     def log_delta(self, epsilon: float, side: Side) -> float:
         """log delta(epsilon) on the stated side."""
+        found = self._on_lattice(0.0, lambda lattice: lattice.log_delta(epsilon, side))
+        if found is not None and found > _LEAST_ON_LATTICE:
+            return found
         return self._first_that_works(
             lambda engine: self._log_delta(engine, epsilon, side), lambda grid: grid.log_delta(epsilon, side)
         )
@@ -179,6 +192,29 @@ class Rounds:
         return grid.inverse() if self.reverse else grid
 
     @cached_property
+    def _lattice(self) -> LatticeComposition | None:
+        """The rounds on a lattice, where they are few; None too for one that has a curve of its own."""
+        if sum(count for count, _ in self._laws) > _FEW_ROUNDS:
+            return None
+        parts = [(count, one) for count, law in self._laws for one in law.in_parts()]
+        if sum(count for count, _ in parts) == 1:
+            return None
+        powers = [(count, law, law.power(count)) for count, law in parts]
+        curves = tuple(
+            (count, law.several()) if power is None else (1, power.one_round()) for count, law, power in powers
+        )
+        return LatticeComposition(
+            tuple((count, curve.inverse()) for count, curve in curves) if self.reverse else curves
+        )
+
+    def _on_lattice(self, log_delta: float, ask: Callable[[LatticeComposition], Result | None]) -> Result | None:
+        """An answer for a delta that is not too small for laws in cells; None where there is none."""
+        if log_delta <= _LEAST_ON_LATTICE or self._lattice is None:
+            return None
+        with np.errstate(all="ignore"):
+            return ask(self._lattice)
+
+    @cached_property
     def _slow(self) -> list[bool]:
         return []
 
@@ -223,6 +259,8 @@ class ChainedRounds:
 
     def improved(self, best: float, log_delta: float) -> float:
         """The lesser of another bound on epsilon and this one, which is only worked out where it is better."""
+        if not self._worth_trying(best, log_delta):
+            return best
         for second, rest in self._splits(log_delta, best):
             # one evaluation tells whether a search will find something better, where it is that simple
             if math.isinf(best) or self.first.at_most(best - second, rest, rough=False) is not False:
@@ -231,9 +269,18 @@ class ChainedRounds:
 
     def at_most(self, epsilon: float, log_delta: float, *, rough: bool = True) -> bool | None:
         """Whether epsilon(delta) <= epsilon is seen at once at one of the splits."""
+        if not self._worth_trying(epsilon, log_delta):
+            return None
         splits = self._splits(log_delta, epsilon)
         seen = any(self.first.at_most(epsilon - second, rest, rough=rough) for second, rest in splits)
         return True if seen else None
+
+    def _worth_trying(self, most: float, log_delta: float) -> bool:
+        """Whether the links would do if each had all of delta: no split is better than that."""
+        if math.isinf(most):
+            return True
+        second = self.second.epsilon_of_log(log_delta, Side.ABOVE)
+        return second < most and self.first.at_most(most - second, log_delta, rough=False) is not False
 
     def _splits(self, log_delta: float, most: float) -> Iterator[tuple[float, float]]:
         """epsilon of the second link and log delta of the first, while there is something left of `most`."""
@@ -277,6 +324,8 @@ def improved(curve: DeltaCurve, best: float, log_delta: float) -> float:
 
 # Shares of delta given to the second link, falling; the optimum is flat.
 _SHARES = (0.95, 0.5, 0.05)
+# Rounds that a lattice is for, and the least log delta.
+_FEW_ROUNDS, _LEAST_ON_LATTICE = 12, -32.0
 # Points of the grid, and evaluations of closed forms on it.
 _MOST_POINTS = 1 << 15
 _FEWEST_POINTS = 1 << 12

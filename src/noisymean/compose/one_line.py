@@ -82,6 +82,16 @@ class Lines:
         )
         return (p, q) if self.reverse else (q, p)
 
+    @property
+    def mean(self) -> float:
+        """Of the loss on the side that is told apart, the sign being that of the direction: beyond, delta is small."""
+        return self._poles[0].mean
+
+    @property
+    def deviation(self) -> float:
+        """Likewise."""
+        return math.sqrt(max(self._poles[0].variance, 0.0))
+
     @cached_property
     def _room(self) -> float:
         """x lies between 0 and this."""
@@ -268,8 +278,10 @@ class _OneLine:
         first, count, loud = 0, _FIRST_NODES, 0
         parts: list[ComplexArray] = []
         while True:
-            exponent = self.generating.remainder(self.tilt.theta, Line(np.array([step]), first, count))[:, 0]
-            heard = np.flatnonzero(exponent.real >= -DECAY)
+            line = Line(np.array([step]), first, count)
+            exponent = self.generating.remainder(self.tilt.theta, line)[:, 0]
+            fading = exponent.real - np.ravel(self.generating.valley(self.tilt.theta, line))
+            heard = np.flatnonzero(fading >= -DECAY)
             loud = first + int(heard[-1]) + 1 if heard.size else loud
             parts.append(exponent)
             first += count
@@ -277,7 +289,7 @@ class _OneLine:
             if first > loud * self.generating.echo:
                 break
             # at best the exponent falls like a parabola
-            if first >= _MOST_NODES or float(exponent.real[-1]) * (_MOST_NODES / first) ** 2 > -DECAY:
+            if first >= _MOST_NODES or float(fading[-1]) * (_MOST_NODES / first) ** 2 > -DECAY:
                 raise SlowDecay
             count = min(max(first // 2, _FIRST_NODES), _MOST_NODES - first)
         exponent = np.concatenate(parts) if len(parts) > 1 else parts[0]
@@ -317,9 +329,9 @@ class _OneLine:
 
 
 def _agree(fine: tuple[float, float], coarse: tuple[float, float], most: float) -> bool:
-    """Relative to delta, and to the tail of Q; what is not a number agrees with nothing."""
+    """Each relative to itself, unless the slope is negligible; what is not a number agrees with nothing."""
     (delta, slope), (other_delta, other_slope) = fine, coarse
-    return abs(other_delta - delta) < most * delta and abs(other_slope - slope) < most * (delta + slope)
+    return abs(other_delta - delta) < most * delta and abs(other_slope - slope) < most * max(slope, 1e-3 * delta)
 
 
 # What rounding may move K by at its poles, for each round.

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import final
 
 import numpy as np
@@ -50,7 +50,7 @@ def all_zero(moved: Neighbours, dimension: int, new: float = 1.0) -> ExplicitPai
 
 def all_zero_from_above(moved: Neighbours, dimension: int) -> tuple[Law, ...]:
     """The new record's gradient has full length: its line, and what lies across it."""
-    line = NewRecord(moved.rates[1], math.exp(moved.log_shrink) / moved.noises[0], moved.log_scale)
+    line = _new_record(moved.rates[1], math.exp(moved.log_shrink) / moved.noises[0], moved.log_scale)
     if dimension == 1 or moved.log_scale == 0.0:
         return (line,)
     return line, gaussian_pair(dimension - 1, 0.0, log_scale=moved.log_scale)
@@ -72,7 +72,7 @@ class NewRecord(Law):
 
     def backward(self) -> NewRecord:
         """The same with each cell rounded the other way."""
-        return NewRecord(self.rate, self.shift, self.log_scale, not self.reverse)
+        return _new_record(self.rate, self.shift, self.log_scale, not self.reverse)
 
     @cached_property
     def cumulants(self) -> Cumulants:
@@ -115,13 +115,19 @@ class NewRecord(Law):
         return np.concatenate([[-np.inf], ends[0] - far[::-1], middle, ends[1] + far, [np.inf]])
 
 
+@lru_cache(maxsize=32)
+def _new_record(rate: float, shift: float, log_scale: float, reverse: bool = False) -> NewRecord:
+    """The same object each time: several plans begin with it, and cutting it takes longer than adding it up."""
+    return NewRecord(rate, shift, log_scale, reverse)
+
+
 def _two_ends(p: Array, q: Array, least: Array, most: Array) -> tuple[Array, Array]:
     """(p, q) of outcomes of loss `least` and `most` with the masses of each cell; the ends give way to rounding."""
     own = np.log(q) - np.log(p)
     least, most = np.minimum(least, own), np.maximum(most, own)
-    # q = p_1 e^least + p_2 e^most
+    # q = p_1 e^least + p_2 e^most; differences of losses only, which may be hundreds
     with np.errstate(invalid="ignore", divide="ignore"):
-        share = np.exp(own - most) * np.expm1(least - own) / np.expm1(least - most)
-        share = np.where(most > least, share, 0.0)
-    lower, upper = p * (1.0 - share), p * share
-    return np.concatenate([lower, upper]), np.concatenate([lower * np.exp(least), upper * np.exp(most)])
+        of_q = np.where(most > least, np.expm1(least - own) / np.expm1(least - most), 1.0)
+    of_p = of_q * np.exp(own - most)
+    lower, upper = p * (1.0 - of_p), p * of_p
+    return np.concatenate([lower, upper]), np.concatenate([q * np.exp(least - own) * (1.0 - of_p), q * of_q])

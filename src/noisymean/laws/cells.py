@@ -29,7 +29,7 @@ from noisymean.tradeoff import Law
 _ULP = 2.3e-16
 # Relative error of weights, of chi-square tails and of the sums over components, each with room to spare.
 _RELATIVE = 4e-12
-_UNDERFLOW = 1e-300
+UNDERFLOW = 1e-300
 _LARGE_DOF = 10_000
 # Outcomes that a sum over many rounds is made of.
 _MOST_OUTCOMES = 1024
@@ -99,7 +99,7 @@ class Cells(Law):
     def _rounded(self, ends: Ends) -> Ends:
         low = np.maximum(ends.low * (1.0 - _RELATIVE) - self.missed, 0.0)
         # a mass that is too small for a double is not zero
-        return Ends(low.ravel(), (ends.high * (1.0 + _RELATIVE) + max(self.missed, _UNDERFLOW)).ravel())
+        return Ends(low.ravel(), (ends.high * (1.0 + _RELATIVE) + max(self.missed, UNDERFLOW)).ravel())
 
     @cached_property
     def _told(self) -> FiniteOutcomes:
@@ -122,7 +122,7 @@ def merged(log_p: Array, log_q: Array) -> tuple[Array, Array]:
         return log_p, log_q
     mass = np.exp(log_p) + np.exp(log_q)
     deviation = np.sqrt(mass @ np.square(losses) / np.sum(mass))
-    place = np.arcsinh(losses / max(float(deviation), _UNDERFLOW))
+    place = np.arcsinh(losses / max(float(deviation), UNDERFLOW))
     edges = np.linspace(place[0], place[-1], _MOST_OUTCOMES)
     starts = np.flatnonzero(np.diff(np.searchsorted(edges, place), prepend=-1))
     return _summed(log_p, starts), _summed(log_q, starts)
@@ -187,7 +187,7 @@ def ring_masses(edges: Array, dof: int, scales: Array, missed: float = 0.0) -> E
     y = edges / np.square(scales)[:, None]
     share = y / dof
     # Chernoff: a tail beyond y is at most exp(-dof/2 (y/dof - 1 - log(y/dof)))
-    far = 0.5 * dof * (share - 1.0 - np.log(share)) > -math.log(max(missed, _UNDERFLOW))
+    far = 0.5 * dof * (share - 1.0 - np.log(share)) > -math.log(max(missed, UNDERFLOW))
     near = y[~far]
     below, above = np.where(share < 1.0, 0.0, 1.0), np.where(share < 1.0, 1.0, 0.0)
     if dof < _LARGE_DOF:

@@ -41,7 +41,8 @@ class FiniteOutcomes(TradeOff):
 
     @cached_property
     def masses(self) -> tuple[float, float]:
-        return math.fsum(np.ravel(self.p)), math.fsum(np.ravel(self.q))
+        # pairwise sums: off by a few ulps, which `relative_error` has room for
+        return float(np.sum(self.p)), float(np.sum(self.q))
 
     @cached_property
     def _cumulated(self) -> tuple[Array, Array, Array]:
@@ -104,10 +105,15 @@ class Outcomes(Cumulants):
     log_mass: Array | None = None
     # how far apart, in deviations, the parts are that these outcomes were cut from
     spread: float = 0.0
+    # so few, or so evenly spaced, that they are heard again at large tau
+    atoms: bool = False
 
     @property
     def echo(self) -> float:
         return max(1.0, ECHO * self.spread)
+
+    def valley(self, theta: Array, line: Line) -> Array | float:
+        return self.remainder(theta, line).real if self.atoms else 0.0
 
     @cached_property
     def _log_mass(self) -> Array:

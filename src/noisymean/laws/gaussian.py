@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import final
 
 import numpy as np
@@ -79,6 +79,9 @@ class GaussianPairs(TradeOff):
         if np.count_nonzero(possible) != 1:
             return None
         shifts = self.shifts[possible] * np.sqrt(count)
+        if not shifts.any() and not self.left_out:
+            power = across_only(self.dimension * count, float(self.log_scales[possible][0]))
+            return power if isinstance(power, GaussianPairs) else None
         return GaussianPairs(self.dimension * count, np.ones(1), shifts, self.log_scales[possible], self.left_out)
 
     @cached_property
@@ -112,6 +115,12 @@ def gaussian_pair(
     if dimension == 0:
         return Identity()
     return GaussianPairs(dimension, np.ones(1), np.array([float(shift)]), np.array([float(log_scale)]))
+
+
+@lru_cache(maxsize=64)
+def across_only(dimension: int, log_scale: float) -> TradeOff:
+    """A change of scale alone; the same object each time, so that sums over rounds know it again."""
+    return gaussian_pair(dimension, 0.0, log_scale=log_scale)
 
 
 def _pair_tails(t: ArrayLike, dimension: int, shift: ArrayLike, log_scale: ArrayLike) -> Tails:

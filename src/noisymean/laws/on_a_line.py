@@ -25,7 +25,7 @@ from scipy.special import ndtr, ndtri
 from noisymean.cumulants import Cumulants, Sum
 from noisymean.laws.across import LossOnLine, loss_in_cells, tabulated
 from noisymean.laws.cells import Cells, Ends, banded_masses, line_masses, ring_masses
-from noisymean.laws.gaussian import gaussian_pair
+from noisymean.laws.gaussian import across_only, gaussian_pair
 from noisymean.laws.line_rule import LineCumulants, log_normal
 from noisymean.numerics.logs import Array
 from noisymean.pairs import Datasets
@@ -35,6 +35,8 @@ _MOST_NODES = 512
 _CELLS, _RINGS = 384, 96
 # Cells of a line: their width in deviations, and how many at least and at most.
 _WIDTH, _FEWEST_LINE_CELLS, _MOST_LINE_CELLS = 0.07, 64, 4096
+# Deviations that a cell of the line is wide where rounds are few.
+_NARROW = 0.02
 # Normal laws that lie no further apart than this many deviations show no ripples: e^(-2 pi^2/1.5^2) of the density.
 _BLURRED = 1.5
 # Components that are rarer than this are nowhere followed,
@@ -171,6 +173,18 @@ class ExplicitPair(Law):
         """The same pair with each cell rounded the other way."""
         return _Backward(self)
 
+    def in_parts(self) -> tuple[Law, ...]:
+        """The line and what lies across it, where each side has one scale."""
+        return self._parts(backward=False)
+
+    def _parts(self, *, backward: bool) -> tuple[Law, ...]:
+        if self.log_scale is None or self._one_component:
+            return (_Backward(self) if backward else self,)
+        line = (self._narrow_cells.backward() if backward else self._narrow_cells).one_round()
+        if self.dimension == 1 or self.log_scale == 0.0:
+            return (line,)
+        return line, across_only(self.dimension - 1, self.log_scale)
+
     @cached_property
     def curve(self) -> TradeOff:
         """As `one_round`."""
@@ -263,6 +277,11 @@ class ExplicitPair(Law):
         """What the line alone tells, in cells: for rounds whose loss across is known in closed form."""
         return _line_cells(self.p, self.q, self.left_out, self.moved)
 
+    @cached_property
+    def _narrow_cells(self) -> Cells:
+        """The same in cells of a width that few rounds do not feel."""
+        return _line_cells(self.p, self.q, self.left_out, width=_NARROW)
+
     def _line_cells(self, *, backward: bool) -> Cells:
         return self.line_cells.backward() if backward else self.line_cells
 
@@ -313,6 +332,9 @@ class _Backward(Law):
 
     def power(self, count: int) -> Law | None:
         return self.pair.power(count)
+
+    def in_parts(self) -> tuple[Law, ...]:
+        return self.pair._parts(backward=True)
 
     def backward(self) -> Law:
         return self.pair
@@ -392,7 +414,7 @@ def _line_ends(p: LineMixture, q: LineMixture) -> tuple[float, float]:
     return min(low for low, _ in ends), max(high for _, high in ends)
 
 
-def _line_cells(p: LineMixture, q: LineMixture, left_out: float, moved: float = 0.0) -> Cells:
+def _line_cells(p: LineMixture, q: LineMixture, left_out: float, moved: float = 0.0, *, width: float = _WIDTH) -> Cells:
     """P and Q of the cell that x1 falls in, of equal width.
 
     The laws change over a deviation of the noise, or of all there is where neighbouring means are too close to be told apart.
@@ -401,7 +423,7 @@ def _line_cells(p: LineMixture, q: LineMixture, left_out: float, moved: float = 
     scale = min(float(p.scales.min()), float(q.scales.min()))
     gaps = (np.max(np.diff(np.sort(m.means)), initial=0.0) for m in (p, q))
     blurred = max(gaps) <= _BLURRED * scale
-    width = _WIDTH * (min(_deviation(p), _deviation(q)) if blurred else scale)
+    width *= min(_deviation(p), _deviation(q)) if blurred else scale
     count = min(max(math.ceil((high - low) / width), _FEWEST_LINE_CELLS), _MOST_LINE_CELLS)
     edges = np.concatenate([[-np.inf], np.linspace(low, high, count), [np.inf]])
     return Cells(p.cell_masses(edges), q.cell_masses(edges), left_out, moved)

@@ -14,7 +14,7 @@ import numpy as np
 
 from noisymean.cumulants import Sum
 from noisymean.laws.across import loss_in_cells
-from noisymean.laws.cells import merged
+from noisymean.laws.cells import UNDERFLOW, merged
 from noisymean.laws.finite import FiniteOutcomes
 from noisymean.laws.on_a_line import ExplicitPair
 from noisymean.numerics.logs import Array
@@ -64,6 +64,11 @@ class OrthogonalPair(Law):
             return None
         return Sum(((1, zero.cumulants), (1, beside.cumulants)))
 
+    def in_parts(self) -> tuple[Law, ...]:
+        """All-zero pair and line, each in its own parts."""
+        each = (one.backward() if self.reverse else one for one in (self.zero, self.beside))
+        return tuple(part for one in each for part in one.in_parts())
+
     def one_round(self) -> TradeOff:
         """What the cells of x.u and of x.v tell, and the rest of the output."""
         return self.curve
@@ -74,8 +79,11 @@ class OrthogonalPair(Law):
         told = [(one.line_cells.backward() if self.reverse else one.line_cells) for one in (self.zero, self.beside)]
         (p_zero, q_zero), (p_beside, q_beside) = (cells.few for cells in told)
         log_p, log_q = merged(np.add.outer(p_zero, p_beside).ravel(), np.add.outer(q_zero, q_beside).ravel())
+        p, q = np.exp(log_p), np.exp(log_q)
+        # the one that is rounded up is not zero where it is too small for a double
+        p, q = (p, np.maximum(q, UNDERFLOW)) if self.reverse else (np.maximum(p, UNDERFLOW), q)
         shorts = [cells.one_round().short for cells in told]
-        line = FiniteOutcomes(np.exp(log_p), np.exp(log_q), (shorts[0][0] + shorts[1][0], shorts[0][1] + shorts[1][1]))
+        line = FiniteOutcomes(p, q, (shorts[0][0] + shorts[1][0], shorts[0][1] + shorts[1][1]))
         return loss_in_cells(line, self.zero.dimension - 1, self.zero.log_scale or 0.0)
 
     def draw(self, generator: np.random.Generator, size: int, *, extra_record: bool) -> tuple[Array, Array, Array]:

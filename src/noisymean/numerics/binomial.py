@@ -66,7 +66,7 @@ def effective_range(count: int, rate: float, dropped: float = _DROPPED_MASS) -> 
 def pmf(sizes: Array, count: int, rate: float) -> Array:
     """Bin(sizes; count, rate) to near full relative precision at any count (Loader 2000)."""
     sizes = np.asarray(sizes, dtype=np.float64)
-    if rate >= 1.0 or count == 0:
+    if not 0.0 < rate < 1.0 or count == 0:
         return np.where(sizes == (count if rate >= 1.0 else 0), 1.0, 0.0)
     rest = count - sizes
     inner = (sizes > 0) & (rest > 0)

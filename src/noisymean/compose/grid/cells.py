@@ -40,12 +40,12 @@ class Cells:
     edges: Array
     tails: Tails
 
-    def atoms(self, side: Side) -> Atoms:
+    def atoms(self, side: Side, *, at_edges: bool = False) -> Atoms:
         """The loss on these cells, to a stated side."""
-        return from_tails(self.curve, self.edges, self.tails, side)
+        return from_tails(self.curve, self.edges, self.tails, side, at_edges=at_edges)
 
-    def refined(self, tilts: Sequence[tuple[float, float]], number: int) -> Cells:
-        """As many cells in the same range, each with its share of what they cost.
+    def refined(self, tilts: Sequence[tuple[float, float]], number: int, step: float = 0.0) -> Cells:
+        """As many cells in the same range, each with its share of what they cost; with a `step`, edges are multiples of it.
 
         For each (theta, top) as many are meant for the law of losses up to `top`, tilted by theta.
         """
@@ -65,7 +65,12 @@ class Cells:
                 share += (1.0 - _EVEN) / len(tilts) * one / float(one.sum())
         reached = np.concatenate([[0.0], np.cumsum(share)])
         inner = np.interp(np.linspace(0.0, reached[-1], number + 1)[1:-1], reached, self.edges)
-        edges = np.union1d(np.concatenate([self.edges[:1], inner, self.edges[-1:]]), MEETING)
+        edges = np.concatenate([self.edges[:1], inner, self.edges[-1:]])
+        if step:
+            edges = step * np.unique(np.rint(edges / step))
+            # MEETING are among the multiples, but for rounding
+            edges = edges[(np.abs(edges[:, None] - MEETING) > 0.5 * step).all(axis=1)]
+        edges = np.union1d(edges, MEETING)
         return Cells(self.curve, edges, self.curve.tails(edges))
 
 

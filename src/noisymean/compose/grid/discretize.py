@@ -23,6 +23,7 @@ from functools import cached_property
 from typing import final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from noisymean.laws.subsampled import Subsampled
 from noisymean.numerics.logs import Array, log_difference, log_mean_exp
@@ -78,22 +79,27 @@ class Atoms:
         return Atoms(self.losses[first:], self.mass[first:], 0.0, 0.0)
 
 
-def discretize(curve: TradeOff, edges: Array, side: Side) -> Atoms:
+def discretize(curve: TradeOff, edges: Array, side: Side, *, at_edges: bool = False) -> Atoms:
     """The loss of T(P, Q) under Q on the cells between rising edges."""
     edges = np.union1d(edges, MEETING)
-    return from_tails(curve, edges, curve.tails(edges), side)
+    return from_tails(curve, edges, curve.tails(edges), side, at_edges=at_edges)
 
 
-def from_tails(curve: TradeOff, edges: Array, tails: Tails, side: Side) -> Atoms:
-    """The same where the tails at the edges, MEETING among them, are known."""
+def from_tails(curve: TradeOff, edges: Array, tails: Tails, side: Side, *, at_edges: bool = False) -> Atoms:
+    """The same where the tails at the edges, MEETING among them, are known; atoms `at_edges` from below, too."""
     match curve:
         case Subsampled(base=base, rate=rate) if 0.0 < rate < 1.0:
-            return _mixed(discretize(base, _unmixed(edges, rate), side), rate, curve.slack, side)
+            atoms = discretize(base, _unmixed(edges, rate), side, at_edges=at_edges)
+            return _mixed(atoms, rate, curve.slack, side)
         case Inverse(forward=Subsampled(base=base, rate=rate)) if 0.0 < rate < 1.0:
-            return _mixed(discretize(base, _unmixed(-edges[::-1], rate), side), rate, curve.slack, side, reverse=True)
+            # the atoms of T(P, Q) are turned round with their masses
+            atoms = discretize(base, _unmixed(-edges[::-1], rate), side, at_edges=at_edges)
+            return _mixed(atoms, rate, curve.slack, side, reverse=True)
     rounding = curve.relative_error + _ROUNDING * (8 + edges.size)
     if side is Side.ABOVE:
-        return _chords(edges, tails, rounding, curve.slack)
+        return _chords(edges, tails, rounding, curve.slack, curve.masses)
+    if at_edges:
+        return _under(edges, tails, rounding, curve.slack, curve.masses)
     # a tail of P that is too small to be told is not zero: at infinity is what Q has beyond every loss
     beyond = float(curve.tails(np.array([_BEYOND])).q_above[0])
     return _tests(edges, tails, rounding, curve.slack, curve.masses, beyond)
@@ -126,18 +132,65 @@ def _mixed(atoms: Atoms, rate: float, slack: float, side: Side, *, reverse: bool
     return Atoms(losses, (1.0 - rate) * p + rate * q, rate * atoms.infinite, slack)
 
 
-def _chords(edges: Array, tails: Tails, rounding: float, slack: float) -> Atoms:
-    with np.errstate(over="ignore"):
-        q_above, p_above = np.exp(tails.q_above), np.exp(edges + tails.p_above)
-        q_below, p_below = np.exp(tails.q_below), np.exp(edges + tails.p_below)
-    # delta itself above its middle, what it exceeds 1 - u by below: each has its digits where its two tails are small
-    upper = q_above + p_above <= q_below + p_below
-    meet = int(np.argmax(upper)) if upper.any() else edges.size - 1
+def _chords(edges: Array, tails: Tails, rounding: float, slack: float, masses: tuple[float, float]) -> Atoms:
+    q_above, p_above, q_below, p_below = _grown(edges, tails)
     delta = np.maximum(q_above - p_above, 0.0) + rounding * (q_above + p_above)
     delta = np.where(np.isneginf(tails.q_above), 0.0, np.minimum(delta + _LEAST, 1.0))
     excess = np.maximum(p_below - q_below, 0.0) + rounding * (p_below + q_below)
     excess = np.where(np.isneginf(tails.p_below), 0.0, excess + _LEAST)
-    t, known = edges, 0
+    # measures that are not quite laws: delta exceeds 1 - u by what they are off by, too
+    more_of_q, less_of_p = max(masses[1] - 1.0, 0.0), max(1.0 - masses[0], 0.0)
+    if more_of_q or less_of_p:
+        # further right it is not used
+        excess += more_of_q + np.exp(np.minimum(edges, MEETING[1])) * less_of_p
+    # delta itself above its middle, what it exceeds 1 - u by below: each has its digits where its two tails are small
+    return _bent(edges, delta, excess, _middle(q_above + p_above <= q_below + p_below), slack)
+
+
+def _under(edges: Array, tails: Tails, rounding: float, slack: float, masses: tuple[float, float]) -> Atoms:
+    """Chords below delta: its values at the edges, less what it may sag between them (docs/numerics.md, "Chords from below")."""
+    q_above, p_above, q_below, p_below = _grown(edges, tails)
+    gap = np.diff(edges)
+    with np.errstate(over="ignore", invalid="ignore"):
+        wider, narrower = np.expm1(gap), -np.expm1(-gap)
+        # P of the cell times its width in u, from the tails on either side of it: it sags by no more than a quarter of that
+        by_above = (1.0 + rounding) * p_above[:-1] * wider - (1.0 - rounding) * p_above[1:] * narrower
+        by_below = (1.0 + rounding) * p_below[1:] * narrower - (1.0 - rounding) * p_below[:-1] * wider
+        sag = 0.25 * (1.0 + 1e-12) * np.maximum(np.fmin(by_above, by_below), 0.0)
+        rise = np.expm1(edges)
+        less_of_q, more_of_p = max(1.0 - masses[1], 0.0), max(masses[0] - 1.0, 0.0)
+        missing = less_of_q + np.exp(np.minimum(edges, MEETING[1])) * more_of_p if less_of_q or more_of_p else 0.0
+        sags = np.maximum(np.append(sag, 0.0), np.append(0.0, sag))
+        delta = q_above - p_above - rounding * (q_above + p_above) - sags
+        excess = p_below - q_below - rounding * (p_below + q_below) - sags - missing
+    least_delta, least_excess = np.maximum(-rise, 0.0), np.maximum(rise, 0.0)
+    upper = q_above + p_above <= q_below + p_below
+    # where nothing is left of it delta >= (1 - u)+ is, and then on both sides of that edge
+    nothing = np.where(upper, ~(delta > least_delta), ~(excess > least_excess))
+    nothing[[0, -1]] = True
+    nothing[1:-1] |= nothing[:-2] | nothing[2:]
+    delta, excess = np.where(nothing, least_delta, delta), np.where(nothing, least_excess, excess)
+    return _bent(edges, delta, excess, _middle(upper), slack)
+
+
+def _grown(edges: Array, tails: Tails) -> tuple[Array, Array, Array, Array]:
+    """Q[l > t], e^t P[l > t], Q[l <= t], e^t P[l <= t]."""
+    with np.errstate(over="ignore"):
+        return (
+            np.exp(tails.q_above),
+            np.exp(edges + tails.p_above),
+            np.exp(tails.q_below),
+            np.exp(edges + tails.p_below),
+        )
+
+
+def _middle(upper: NDArray[np.bool_]) -> int:
+    return int(np.argmax(upper)) if upper.any() else upper.size - 1
+
+
+def _bent(t: Array, delta: Array, excess: Array, meet: int, slack: float) -> Atoms:
+    """The pair whose delta is made of chords: an atom wherever they bend."""
+    known = 0
     while True:
         # one value where the two meet, and never below 1 - u; infinite only if there is no edge further left
         with np.errstate(over="ignore"):

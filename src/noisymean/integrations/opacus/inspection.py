@@ -319,9 +319,10 @@ def _case_leak(case: Case, delta: float) -> _Leak:
     if case.segments is None:
         return 0.0, None
     try:
-        return _leaked(case.run, Question(delta))
+        found = _leaked(case.run, Question(delta))
     except Undefined:
         return 0.0, None
+    return found.value, found.pair
 
 
 _claimed = lru_cache(maxsize=64)(accountant.claimed_interval)

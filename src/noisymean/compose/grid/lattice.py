@@ -1,0 +1,330 @@
+r"""Few rounds: every loss on one lattice of step h, and one transform for each law.
+
+A handful of rounds needs none of the care that thousands do: with T roundings to multiples of h the bracket is about
+T (1 + theta) h^2 / 6 wide in epsilon, less than what off-lattice sums pay for their smoothing, and the transform of a loss on the
+lattice is a single FFT. So the question is planned on a few hundred cells of each law by Chernoff's bound, and answered once:
+
+- **Above**: atoms of chords (`discretize`), each split between the two multiples of h around it so that both masses are kept;
+- **Below**: chords from below whose corners are multiples of h.
+
+Charged are what Chernoff's bound leaves outside of the window and may wrap around, the rounding of transforms, exponentials and
+positions. Where all that is not little beside delta, or the window too long, the answer is None: use `composition`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import NamedTuple, final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import fft
+
+from noisymean.compose.grid.cells import Cells, Scouted
+from noisymean.compose.grid.discretize import MEETING, Atoms
+from noisymean.compose.grid.grid_sum import GridSum, LayeredSum
+from noisymean.numerics.logs import Array, ComplexArray
+from noisymean.tradeoff import Side, TradeOff
+
+_ULP = 2.3e-16
+# Share of epsilon that the bracket may be wide, and of a smaller epsilon than that as if it were so large.
+_AIM, _SMALL = 5e-5, 1e-2
+# Cells of a law on the lattice.
+_CELLS = 2048
+# Points of the lattice, and a step beyond which the proofs are not meant.
+_MOST_POINTS, _WIDEST = 1 << 16, 0.25
+# Tilts that are looked at, and what is added to or taken from the best one for the ends of the window.
+_TILTS = np.exp2(np.arange(-30.0, 42.0) / 3.0)
+_FURTHER = np.exp2(np.arange(-12.0, 17.0) / 2.0)
+# Mass of the tilted sum outside of the window on each side.
+_OUTSIDE = 1e-15
+# Share of a step that rounding may move a loss by.
+_SLIP = 1e-7
+# Nats of delta that the charges may take, and by how much less than expected an epsilon may be before the step is too wide.
+_NOTHING, _MUCH_LESS, _LESS = 1e-4, 0.5, 0.1
+_LOOKS = 5
+# Laws are looked at as far out as the next smaller of these deltas says.
+_NATS = 16.0
+
+
+class Plan(NamedTuple):
+    """The tilt, the two further ones that say where the window ends, and the step."""
+
+    theta: float
+    below: float
+    above: float
+    step: float
+
+
+class OnLattice(NamedTuple):
+    """Q-masses at some multiples of a step."""
+
+    places: NDArray[np.int64]
+    mass: Array
+    infinite: float
+    left_out: float
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class LatticeComposition:
+    """`rounds` (count, one-round curve) added up on a lattice; every answer may be None."""
+
+    rounds: tuple[tuple[int, TradeOff], ...]
+
+    def epsilon_of_log(self, log_delta: float, side: Side) -> float | None:
+        """epsilon(delta) on the stated side."""
+        planned = self._chernoff(log_delta)
+        if planned is None:
+            return None
+        theta, near = planned
+        if near == 0.0:
+            return 0.0
+        expected = near
+        for _ in range(_LOOKS):
+            total = self._sum(theta, expected, log_delta, side)
+            if total is None:
+                return None
+            found = total.epsilon(log_delta, side, near)
+            good = math.isfinite(found) and self._good(total, found)
+            if good and (found >= _MUCH_LESS * expected or expected <= _SMALL):
+                return found
+            if not good and expected <= _SMALL:
+                return None
+            # of a step that is too wide the laws may tell nothing
+            near = found if good and found > 0.0 else near
+            expected = max(found if good else 0.0, _LESS * expected, _SMALL)
+        return None
+
+    def at_most(self, epsilon: float, log_delta: float) -> bool | None:
+        """Whether epsilon(delta) <= epsilon is seen."""
+        found = self.log_delta(epsilon, Side.ABOVE, log_delta)
+        return None if found is None else found <= log_delta
+
+    def log_delta(self, epsilon: float, side: Side, near: float | None = None) -> float | None:
+        """log delta(epsilon) on the stated side; `near` that, if it is known."""
+        guess = -_NATS if near is None else near
+        for _ in range(_LOOKS):
+            ladder = self._ladder(guess)
+            bounds = ladder.of_sum + _log_weights(_TILTS) - _TILTS * epsilon
+            best = int(np.argmin(bounds))
+            if near is not None or bounds[best] > guess - _NATS:
+                break
+            # further out than was looked at
+            guess = 2.0 * float(bounds[best])
+        total = self._sum(float(_TILTS[best]), epsilon, guess, side)
+        if total is None:
+            return None
+        if near is None and not self._good(total, epsilon):
+            return None
+        return total.log_delta(epsilon, side)
+
+    def _good(self, total: LayeredSum, epsilon: float) -> bool:
+        """Whether charges are little beside delta."""
+        above, below = (total.log_delta(epsilon, side) for side in (Side.ABOVE, Side.BELOW))
+        return above - below < _NOTHING
+
+    # --- plans ------------------------------------------------------------------------------------------------------------
+
+    def _chernoff(self, log_delta: float) -> tuple[float, float] | None:
+        """The tilt of the least of Chernoff's bounds on epsilon(delta), and that bound."""
+        ladder = self._ladder(log_delta)
+        rest = math.exp(log_delta) - ladder.infinite
+        if not rest > 0.0:
+            return None
+        log_deltas = ladder.of_sum + _log_weights(_TILTS)
+        if float(np.min(log_deltas)) < math.log(rest) - 1e-6:
+            return 0.0, 0.0
+        bounds = (log_deltas - math.log(rest)) / _TILTS
+        best = int(np.argmin(bounds))
+        if not math.isfinite(bounds[best]):
+            return None
+        return float(_TILTS[best]), float(bounds[best])
+
+    def _ladder(self, log_delta: float) -> _Ladder:
+        each = [(count, _looked_at(count, curve, _rounded(log_delta))) for count, curve in self.rounds]
+        return _Ladder(
+            np.asarray(sum(count * one.ladder for count, one in each)),
+            -math.expm1(sum(count * math.log1p(-min(one.atoms.infinite, 0.5)) for count, one in each))
+            + sum(count * one.atoms.left_out for count, one in each),
+        )
+
+    def _plan(self, theta: float, epsilon: float, log_delta: float) -> Plan:
+        each = [(count, _looked_at(count, curve, _rounded(log_delta)).atoms) for count, curve in self.rounds]
+        tilts = np.concatenate([[theta], theta - _FURTHER, theta + _FURTHER])
+        values = sum(count * _log_mgf(atoms, tilts) for count, atoms in each)
+        assert isinstance(values, np.ndarray)
+        room = -math.log(_OUTSIDE) - values[0]
+        below, above = np.split(values[1:] + room, 2)
+        rounds = sum(count for count, _ in self.rounds)
+        step = math.sqrt(6.0 * _AIM * max(epsilon, _SMALL) / ((1.0 + theta) * rounds))
+        return Plan(
+            theta,
+            float(_FURTHER[np.argmin(below / _FURTHER)]),
+            float(_FURTHER[np.argmin(above / _FURTHER)]),
+            # 1.5 is a multiple of it, and the next question is likely to find its cells
+            MEETING[1] * 0.5 ** math.ceil(math.log2(MEETING[1] / min(step, _WIDEST))),
+        )
+
+    # --- sums -------------------------------------------------------------------------------------------------------------
+
+    def _sum(self, theta: float, epsilon: float, log_delta: float, side: Side) -> LayeredSum | None:
+        key = (theta, epsilon, _rounded(log_delta), side)
+        if key not in self._sums:
+            plan = self._plan(theta, epsilon, log_delta)
+            parts = [
+                (count, _looked_at(count, curve, _rounded(log_delta)).on_lattice(theta, plan.step, side))
+                for count, curve in self.rounds
+            ]
+            self._sums[key] = _added(parts, plan, side)
+        return self._sums[key]
+
+    @cached_property
+    def _sums(self) -> dict[tuple[float, float, float, Side], LayeredSum | None]:
+        return {}
+
+
+class _Ladder(NamedTuple):
+    """log E[e^(theta sum)] at all of _TILTS, and what no tilt sees."""
+
+    of_sum: Array
+    infinite: float
+
+
+def _rounded(log_delta: float) -> float:
+    return _NATS * math.floor(log_delta / _NATS)
+
+
+@lru_cache(maxsize=128)
+def _looked_at(count: int, curve: TradeOff, log_delta: float) -> _Looked:
+    """Several sums have a law in common."""
+    return _Looked(Scouted(count, curve).cells(log_delta))
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class _Looked:
+    """A law on a few cells, and what follows from them."""
+
+    cells: Cells
+
+    @cached_property
+    def atoms(self) -> Atoms:
+        return self.cells.atoms(Side.ABOVE)
+
+    @cached_property
+    def ladder(self) -> Array:
+        return _log_mgf(self.atoms, _TILTS)
+
+    def on_lattice(self, theta: float, step: float, side: Side) -> OnLattice:
+        """Its atoms at multiples of the step."""
+        # cells for a tilt that is about this one will do
+        about = 4.0 ** round(0.5 * math.log2(theta))
+        key = (about, step, side)
+        if key not in self._on:
+            if (about, step) not in self._fine:
+                self._fine[about, step] = self.cells.refined(((about, math.inf), (0.0, math.inf)), _CELLS, step)
+            self._on[key] = _split(self._fine[about, step].atoms(side, at_edges=True), step, side)
+        return self._on[key]
+
+    @cached_property
+    def _fine(self) -> dict[tuple[float, float], Cells]:
+        return {}
+
+    @cached_property
+    def _on(self) -> dict[tuple[float, float, Side], OnLattice]:
+        return {}
+
+
+def _split(atoms: Atoms, step: float, side: Side) -> OnLattice:
+    """From above each atom goes to both multiples around it, its two masses kept; from below to the one that it is at."""
+    kept = atoms.mass > 0.0
+    place, mass = atoms.losses[kept] / step, atoms.mass[kept]
+    low = np.floor(place + _SLIP)
+    index = low.astype(np.int64)
+    if side is Side.ABOVE:
+        share = np.expm1(step * (1.0 - np.maximum(place - low, 0.0))) / math.expm1(step)
+        index = np.concatenate([index, index + 1])
+        mass = np.concatenate([mass * share, mass * np.maximum(1.0 - share, 0.0)])
+        index, mass = index[mass > 0.0], mass[mass > 0.0]
+    return OnLattice(index, mass, atoms.infinite, atoms.left_out)
+
+
+def _added(parts: list[tuple[int, OnLattice]], plan: Plan, side: Side) -> LayeredSum | None:
+    """The sum of all rounds in a window around its tilted mean."""
+    theta, step = plan.theta, plan.step
+    tilts = np.array([theta, theta - plan.below, theta + plan.above])
+    value = np.zeros(3)
+    tilted = []
+    of_masses = 0.0
+    for count, one in parts:
+        if not one.mass.size:
+            return None
+        losses = step * one.places
+        exponent = np.log(one.mass) + tilts[:, None] * losses
+        top = exponent.max(axis=1)
+        weights = np.exp(exponent - top[:, None])
+        totals = weights.sum(axis=1)
+        logs = top + np.log(totals)
+        value += count * logs
+        mass = weights[0] / totals[0]
+        tilted.append(mass)
+        of_masses += 8.0 * _ULP * count * float(mass @ (1.0 + np.abs(theta * losses) + abs(logs[0])))
+    nats = -math.log(_OUTSIDE)
+    low = -(value[1] - value[0] + nats) / plan.below
+    high = (value[2] - value[0] + nats) / plan.above
+    points = math.ceil((high - low) / step) + 2
+    if not points <= _MOST_POINTS:
+        return None
+    width = fft.next_fast_len(points, real=True)
+    spectrum = np.ones(width // 2 + 1, dtype=np.complex128)
+    of_spectra = 0.0
+    for (count, one), mass in zip(parts, tilted, strict=True):
+        # beyond the width they wrap around
+        spectrum *= _power(fft.rfft(np.bincount(one.places % width, mass, minlength=width)), count)
+        of_spectra += count * _ULP * (3.0 * math.log2(width) + 16.0)
+    start = math.floor(low / step)
+    sums = np.roll(fft.irfft(spectrum, n=width), -start)
+    last = 3.0 * math.sqrt(width) * math.log2(width) * _ULP * float(np.linalg.norm(sums))
+    sign = 1.0 if side is Side.ABOVE else -1.0
+    slip = sign * step * _SLIP * (1 + sum(count for count, _ in parts))
+    of_spectra *= math.sqrt(width) * (1.0 + 1e-6)
+    return LayeredSum(
+        (
+            GridSum(
+                losses=step * (start + np.arange(width)) + slip,
+                step=step,
+                tilted=sums,
+                theta=theta,
+                log_mgf=float(value[0]) + theta * slip,
+                error=of_masses,
+                charge=2.0 * _OUTSIDE * (1.0 + 1e-6) + of_masses + of_spectra + last,
+            ),
+        ),
+        infinite=-math.expm1(sum(count * math.log1p(-min(one.infinite, 1.0 - 1e-16)) for count, one in parts)),
+        left_out=sum(count * one.left_out for count, one in parts),
+    )
+
+
+def _power(values: ComplexArray, count: int) -> ComplexArray:
+    """values^count by squaring, which is faster than numpy's powers of complex numbers."""
+    result = values
+    for bit in f"{count:b}"[1:]:
+        result = result * result
+        if bit == "1":
+            result = result * values
+    return result
+
+
+def _log_mgf(atoms: Atoms, tilts: Array) -> Array:
+    """log E[e^(theta l)] over finite losses, at many tilts."""
+    exponent = atoms.log_mass + tilts[:, None] * atoms.losses
+    top = exponent.max(axis=1)
+    return np.asarray(top + np.log(np.exp(exponent - top[:, None]).sum(axis=1)))
+
+
+def _log_weights(theta: Array) -> Array:
+    """`log_weight` of many tilts."""
+    return np.asarray(-theta * np.log1p(1.0 / theta) - np.log1p(theta))
