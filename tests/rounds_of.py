@@ -10,9 +10,8 @@ from noisymean.central_limit import CentralLimit
 from noisymean.compose.engine import DeltaCurve, Rounds
 from noisymean.cumulants import Cumulants
 from noisymean.laws.closed import Gaussian
-from noisymean.laws.on_a_line import ExplicitPair
 from noisymean.laws.subsampled import Subsampled
-from noisymean.leakage import explicit_pairs
+from noisymean.leakage import NamedPair, explicit_pairs
 from noisymean.mechanisms import Mechanism
 from noisymean.runs import Run
 from noisymean.tradeoff import Law, TradeOff
@@ -39,11 +38,11 @@ def sgm_cumulants(rate: float, noise_multiplier: float) -> Cumulants:
     return found
 
 
-def pair_rounds(pair: ExplicitPair, steps: int) -> Rounds:
+def pair_rounds(pair: Law, steps: int) -> Rounds:
     return Rounds(((steps, pair),))
 
 
-def leakage_rounds(mechanism: Mechanism, steps: int) -> list[tuple[ExplicitPair, Rounds]]:
+def leakage_rounds(mechanism: Mechanism, steps: int) -> list[tuple[NamedPair, Rounds]]:
     return [(pair, pair_rounds(pair, steps)) for pair in explicit_pairs(mechanism) if not pair.once]
 
 

@@ -55,11 +55,15 @@ class Setting(NamedTuple):
 
 
 class Configuration(NamedTuple):
-    """Gradients of D are `shared` times u, the new record's is `new` times u; mixed: floor(N/2) are +u, the rest -u."""
+    """Gradients of D are `shared` times u, the new record's is `new` times u; mixed: floor(N/2) are +u, the rest -u.
+
+    orthogonal: those of D are `shared` times v instead, a unit vector orthogonal to u.
+    """
 
     shared: int
     new: float
     mixed: bool = False
+    orthogonal: bool = False
 
 
 class Loader(NamedTuple):
@@ -116,10 +120,10 @@ def package_family(setting: Setting) -> list[Configuration]:
         return [Configuration(1, -1.0), Configuration(1, -0.5), Configuration(0, 1.0)]
     if it.log_scale == 0.0 and it.rate == it.rate_with:
         return [Configuration(0, 1.0)]
-    news = (1.0,) if it.log_scale == 0.0 else (1.0, 0.75, 0.5, 0.25)
-    zero = [Configuration(0, new) for new in news]
+    zero = [Configuration(0, new) for new in ((1.0,) if it.log_scale == 0.0 else (1.0, 0.0))]
     aligned = [Configuration(1, new) for new in (-1.0, -0.5, 1.0)]
-    return zero if it.rate != it.rate_with else zero + aligned
+    across = [Configuration(1, 1.0, orthogonal=True)] if setting.dimension > 1 else []
+    return zero + aligned + across
 
 
 def configurations(setting: Setting) -> list[Configuration]:
@@ -221,6 +225,8 @@ class Pair(NamedTuple):
     rate: float
     log_scale: float
     factor: int
+    # another line, independent of this one
+    beside: Pair | None = None
 
     def cells(self, *, backward: bool, fine: float = 1.0) -> Cells:
         """One round along u (with the radius across where it is no factor)."""
@@ -259,6 +265,10 @@ class Pair(NamedTuple):
 
 def pair_of(setting: Setting, configuration: Configuration) -> Pair:
     """One round on the two datasets of the configuration."""
+    if configuration.orthogonal:
+        line = setting._replace(dimension=setting.dimension - 1)
+        beside = pair_of(line, Configuration(configuration.shared, 0.0))
+        return pair_of(line, Configuration(0, configuration.new))._replace(beside=beside)
     it, sigma = round_of(setting), setting.noise_multiplier
     weights, sums, sizes = _batches(setting.dataset_size, it.rate, configuration, separate=it.log_scale is None)
     ones = np.ones_like(sums)
@@ -631,9 +641,12 @@ class Truth:
     def _made(self, backward: bool) -> tuple[Losses, Losses]:
         along = self.pair.cells(backward=backward, fine=self.fine)
         across = self.pair.across(self.steps, backward=backward, fine=self.fine)
-        if self.steps == 1 and across is None:
+        beside = self.pair.beside
+        if self.steps == 1 and across is None and beside is None:
             return Losses(along.loss, along.mass, 0.0), Losses(*_split(along), along.outside)
         parts = [(self.steps, along)] if across is None else [(self.steps, along), (1, across)]
+        if beside is not None:
+            parts.append((self.steps, beside.cells(backward=backward, fine=self.fine)))
         return _composed(parts, self.least, int(POINTS * self.fine))
 
 

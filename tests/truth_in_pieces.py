@@ -1,6 +1,7 @@
 """The settings of `tests/property/test_truth.py` in pieces that resume: hours of them, one line of JSON for each.
 
     python tests/truth_in_pieces.py --first 0 --last 20000 --share 0/2 --out truth-0.jsonl
+    python tests/truth_in_pieces.py --of lift_cases --last 2000 --out lift.jsonl
 
 A line that is there is not worked out again. At the end: how many were looked at, and every fault.
 """
@@ -8,6 +9,7 @@ A line that is there is not worked out again. At the end: how many were looked a
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import sys
 import time
@@ -15,16 +17,16 @@ from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parent / "property")]
 
-import test_truth  # noqa: E402
-
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--of", choices=["test_truth", "lift_cases"], default="test_truth", help="whose settings")
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--last", type=int, default=20_000, help="one past the last setting")
     parser.add_argument("--share", default="0/1", help="0/2: every second setting, from the first; 1/2: the others")
     parser.add_argument("--out", type=Path, required=True, help="lines of JSON; what is there is kept")
     options = parser.parse_args()
+    judged = importlib.import_module(options.of)
     part, parts = map(int, options.share.split("/"))
     known = [json.loads(line) for line in options.out.read_text().splitlines()] if options.out.exists() else []
     done = {line["number"] for line in known}
@@ -34,9 +36,9 @@ def main() -> int:
                 continue
             began = time.monotonic()
             try:
-                found = list(test_truth.faults(number))
+                found = list(judged.faults(number))
             except Exception as error:
-                found = [f"{number} {test_truth.random_setting(number)}: {error!r}"]
+                found = [f"{number} {judged.random_setting(number)}: {error!r}"]
             known.append({"number": number, "faults": found, "seconds": round(time.monotonic() - began, 2)})
             out.write(json.dumps(known[-1]) + "\n")
             out.flush()

@@ -9,18 +9,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
 from typing import TYPE_CHECKING, Any, final
 
-from scipy.optimize import brentq
-
-from noisymean.accountant import Question, account, guaranteed_one_way
-from noisymean.accounts import Account
+from noisymean.accountant import Question, account, guaranteed_one_way, pairs_of
+from noisymean.accounts import Account, Pair
 from noisymean.errors import InvalidInput, Undefined, check_number
 from noisymean.mechanisms import Mechanism
 from noisymean.outward import at_least, at_most
 from noisymean.results import Lines, Result
 from noisymean.runs import Run
+from noisymean.tradeoff import Side
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -29,6 +27,9 @@ MOST_NOISE = 1e6
 LEAST_NOISE = 1e-2
 _TOLERANCE = 1e-4
 _TRIES = 4
+_MOST_STEPS = 60
+# log2 of a noise below which sums over rounds take longer.
+_SCARCE = -1.0
 
 
 @final
@@ -99,54 +100,86 @@ def calibrate(
     def build(noise: float) -> Mechanism:
         return kind(noise_multiplier=noise, **fields)  # type: ignore[call-arg]
 
-    # validates steps, delta and the other fields, and says what the most noise gives
-    quietest = account(build(MOST_NOISE), steps=steps, delta=delta)
-    floor = quietest.guarantee.epsilon
-    if floor is None or floor > target_epsilon:
-        return Calibration(None, target_epsilon, quietest, _out_of_reach(target_epsilon, quietest))
+    question = Question.of(delta, None)
+    most_noise = Run.of(build(MOST_NOISE), steps)
+    pairs = pairs_of(most_noise) if most_noise.size_matters else {Pair.LARGER: most_noise}
+    ways = [(one.dataset_size, reverse) for one in pairs.values() for reverse in (False, True)]
 
-    @cache
-    def epsilon(log2_noise: float, *, size: int | None, reverse: bool) -> float:
-        mechanism = build(2.0**log2_noise).resized(size)
-        return guaranteed_one_way(Run.of(mechanism, steps), Question(delta), reverse=reverse).value
+    def guaranteed(noise: float, way: tuple[int | None, bool], enough: float = -math.inf) -> float:
+        size, reverse = way
+        run = Run.of(build(noise).resized(size), steps)
+        return guaranteed_one_way(run, question, reverse=reverse, enough=enough).value
 
+    try:
+        # of the most noise nothing has to be known but that it is enough
+        reachable = all(guaranteed(MOST_NOISE, way, enough=target_epsilon) <= target_epsilon for way in ways)
+    except Undefined:
+        reachable = False
+    if not reachable:
+        quietest = account(build(MOST_NOISE), steps=steps, delta=delta)
+        floor = quietest.guarantee.epsilon
+        if floor is None or floor > target_epsilon:
+            return Calibration(None, target_epsilon, quietest, _out_of_reach(target_epsilon, quietest))
+
+    def claimed(log2_noise: float) -> float:
+        return question.ask(Run.of(build(2.0**log2_noise), steps).merged().claimed(), Side.ABOVE)
+
+    # dividing by what moves only leaks more than the noisy sum, whose search costs next to nothing unless noise is scarce
+    begin = _SCARCE if claimed(_SCARCE) <= target_epsilon else _crossing(claimed, target_epsilon, 0.0)
     # the pair and the direction that are worst at the first noise nearly always are at the last; if not, the check finds out
-    ways = [
-        partial(epsilon, size=one.smaller, reverse=reverse) for one in quietest.neighbours for reverse in (False, True)
-    ]
-    for way in sorted(ways, key=lambda way: -way(0.0)):
-        noise = 2.0 ** _crossing(way, target_epsilon)
-        for _ in range(_TRIES):
-            # the root is two-sided; the noise that is handed out has been checked itself
-            noise *= 1.0 + _TOLERANCE / 4
-            checked = account(build(noise), steps=steps, delta=delta)
-            if checked.guarantee.epsilon is not None and checked.guarantee.epsilon <= target_epsilon:
-                return Calibration(noise, target_epsilon, checked, "")
+    worst, most = ways[0], -math.inf
+    for way in ways:
+        if (found := guaranteed(2.0**begin, way, enough=most)) > most:
+            worst, most = way, found
+    for _ in range(_TRIES):
+        begin = _crossing(lambda at, way=worst: guaranteed(2.0**at, way), target_epsilon, begin)  # type: ignore[misc]
+        over = [way for way in ways if way != worst and guaranteed(2.0**begin, way, target_epsilon) > target_epsilon]
+        if over:
+            worst = over[0]
+            continue
+        # the noise that is handed out has been checked itself
+        checked = account(build(2.0**begin), steps=steps, delta=delta)
+        if checked.guarantee.epsilon is not None and checked.guarantee.epsilon <= target_epsilon:
+            return Calibration(2.0**begin, target_epsilon, checked, "")
+        begin += _TOLERANCE / 4
     raise Undefined("target_epsilon", target_epsilon, "kept in both directions by some noise, and none was found")
 
 
-def _crossing(epsilon: Callable[[float], float], target: float) -> float:
-    """log2 of the noise at which epsilon crosses the target; nearly a straight line in logarithms."""
+def _crossing(epsilon: Callable[[float], float], target: float, begin: float) -> float:
+    """log2 of a noise at which epsilon is at most the target and hardly less; nearly a straight line in logarithms."""
 
     def miss(log2_noise: float) -> float:
         return math.log(max(epsilon(log2_noise), 1e-300) / target)
 
-    return float(brentq(miss, *_bracket(epsilon, target), xtol=_TOLERANCE / 4))
+    low, more, high, less = _bracket(miss, target, begin)
+    for count in range(_MOST_STEPS):
+        slope = (more - less) / (high - low)
+        if high - low <= _TOLERANCE or -less <= 0.5 * _TOLERANCE * slope:
+            break
+        # beyond where the line crosses, so that the next point is on the safe side and nearly as good
+        middle = min(low + more / slope + 0.2 * _TOLERANCE, high - 0.2 * _TOLERANCE)
+        if count % 3 == 2 or not low < middle < high:
+            middle = 0.5 * (low + high)
+        found = miss(middle)
+        low, more, high, less = (middle, found, high, less) if found > 0.0 else (low, more, middle, found)
+    return high
 
 
-def _bracket(epsilon: Callable[[float], float], target: float) -> tuple[float, float]:
-    """log2 of noises on either side of the target."""
-    high = 0.0
-    while epsilon(high) > target:
-        high += 1.0
-        if 2.0**high > MOST_NOISE:
+def _bracket(miss: Callable[[float], float], target: float, begin: float) -> tuple[float, float, float, float]:
+    """log2 of noises on either side of the target, each with its miss: the first too little noise, the second enough."""
+    at, found, step = begin, miss(begin), 0.0
+    while True:
+        # about as far as epsilon is off, if it falls with the noise; then further and further
+        step = max(2.0 * step, min(max(1.1 * abs(found) / math.log(2.0), 4.0 * _TOLERANCE), 1.0))
+        further = at + step if found > 0.0 else at - step
+        if 2.0**further > MOST_NOISE:
             raise InvalidInput("target_epsilon", target, "reachable with noise_multiplier <= 1e6")
-    low = high - 1.0
-    while epsilon(low) <= target:
-        low, high = low - 1.0, low
-        if 2.0**low < LEAST_NOISE:
+        if 2.0**further < LEAST_NOISE:
             raise InvalidInput("target_epsilon", target, f"small enough to need noise_multiplier >= {LEAST_NOISE:g}")
-    return low, high
+        there = miss(further)
+        if (there > 0.0) is not (found > 0.0):
+            return (at, found, further, there) if found > 0.0 else (further, there, at, found)
+        at, found = further, there
 
 
 def _out_of_reach(target: float, quietest: Account) -> str:

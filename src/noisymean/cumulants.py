@@ -93,6 +93,10 @@ class Cumulants(ABC):
         """Up to how many times as far out as it first falls silent e^K may be heard again (docs/accountant.md, "Echoes")."""
         return 1.0
 
+    def valley(self, theta: Array, line: Line) -> Array | float:
+        """What of the remainder's real part says nothing of larger tau: that of atoms, which come back and back."""
+        return 0.0
+
 
 # Parts of a loss that lie so many of their own deviations apart echo for this share of that number.
 ECHO = 0.6
@@ -111,6 +115,9 @@ class Sum(Cumulants):
 
     def remainder(self, theta: Array, line: Line) -> ComplexArray:
         return np.asarray(sum(count * part.remainder(theta, line) for count, part in self.parts))
+
+    def valley(self, theta: Array, line: Line) -> Array | float:
+        return sum((count * part.valley(theta, line) for count, part in self.parts), start=0.0)
 
     @property
     def rounds(self) -> int:

@@ -9,38 +9,47 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import final
+from functools import cached_property
+from typing import TypeAlias, final
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from noisymean.errors import Undefined
 from noisymean.laws.on_a_line import REACH, ExplicitPair, LineMixture
+from noisymean.laws.orthogonal import OrthogonalPair
 from noisymean.mechanisms import BatchDenominator, DatasetDenominator, Mechanism, Neighbours
 from noisymean.noisy_sum import noisy_sum
 from noisymean.numerics import binomial
 from noisymean.numerics.logs import Array
-from noisymean.pairs import Added, Replaced
+from noisymean.pairs import Added, AddedAcross, Replaced
 from noisymean.tradeoff import TradeOff
 
-# Pairs whose batch means spread over more sizes than this are left out, in one round and in many: the spread itself hides the
-# new record.
-_MOST_SIZES, _MOST_SIZES_COMPOSED = 4096, 64
-# Mass of batch sizes that one round of that many leaves out.
-_MISSED = 1e-40
+# Pairs whose batch sums spread over more sizes than this are left out, and over many rounds those whose variance is so many
+# times that of the noise: the spread itself hides the new record.
+_MOST_SIZES, _MOST_BLUR = 4096, 4.0
+# Below this noise neighbouring sums can be told apart.
+_BLURRED = 0.7
+# What the sums of batches have to tell, as a share of the rest, for the orthogonal pair to be looked at.
+_SHARE = 1e-4
 # Sizes of a batch that are looked at one by one where the denominator may be any function of them.
 _MOST_ENUMERATED = 20_000
-# With more distinct scales than this the attacker on ASGM looks at x1 only: rho says little about one record in so many.
-_MOST_SCALES = 64
+# With more distinct scales than this the attacker on ASGM looks at x1 only,
+_MOST_SCALES = 2048
+# and where the deviation of the size is below this share of it, of which a deviation of x1 is so many times as much.
+_SAME_SIZE = 0.01
 # How many values of alpha are looked at to see which pairs matter.
 _SCREEN = 17
-# (gradient of D's records, of the new one), in units of C.
-_ALL_ZERO = ((0.0, 1.0), (0.0, 0.75), (0.0, 0.5), (0.0, 0.25))
-_ALIGNED = ((1.0, -1.0), (1.0, -0.5), (1.0, 1.0))
+# Gradients of the new record where D's are zero, where they are one vector, and both for a batch; in units of C.
+_ALL_ZERO = (1.0, 0.0)
+_ALIGNED = (-1.0, -0.5, 1.0)
 _OF_A_BATCH = ((1.0, -1.0), (1.0, -0.5), (0.0, 1.0))
 
 
-def explicit_pairs(mechanism: Mechanism) -> list[ExplicitPair]:
+NamedPair: TypeAlias = ExplicitPair | OrthogonalPair
+
+
+def explicit_pairs(mechanism: Mechanism) -> list[NamedPair]:
     """The family that `leakage` takes the best of: D all-zero or all aligned, the new record's gradient from -C to C."""
     match mechanism:
         case DatasetDenominator():
@@ -50,66 +59,125 @@ def explicit_pairs(mechanism: Mechanism) -> list[ExplicitPair]:
     raise TypeError(f"{type(mechanism).__name__} divides neither by a function of N nor by one of |B|")
 
 
-def _by_dataset(mechanism: DatasetDenominator) -> Iterator[ExplicitPair]:
+def _by_dataset(mechanism: DatasetDenominator) -> Iterator[NamedPair]:
     """One scale on each side."""
-    moved, one = mechanism.neighbours, binomial.Nodes(np.zeros(1), np.ones(1), 0.0)
-    still = moved.growth == 0 and not mechanism.noise_moves
-    for shared, new in _ALL_ZERO[:1] if still else _ALL_ZERO:
-        yield _on_sizes(mechanism, moved, shared, new, one)
-    if still or mechanism.rate_moves or mechanism.noise_moves or mechanism.dataset_size is None:
+    moved, dimension = mechanism.neighbours, mechanism.dimension or 1
+    same_scale = moved.growth == 0 and not mechanism.noise_moves
+    for new in _ALL_ZERO[:1] if same_scale else _ALL_ZERO:
+        yield _all_zero(moved, dimension, new)
+    if mechanism.is_sum or mechanism.dataset_size is None:
         return
-    count, q = mechanism.dataset_size, mechanism.rate_with
-    first, last = binomial.effective_range(count, q)
-    many = last - first >= _MOST_SIZES_COMPOSED
-    if last - first < _MOST_SIZES:
-        sizes = binomial.enumerated(count, q, _MISSED if many else binomial.NEVER_MISSED)
-        for shared, new in _ALIGNED:
-            yield _on_sizes(mechanism, moved, shared, new, sizes, once=many)
+    sums = _Sums(moved, mechanism.dataset_size)
+    if dimension > 1 and sums.tell(dimension) and (beside := sums.pair(1, 0.0)):
+        yield OrthogonalPair(AddedAcross(1.0, 1.0), _all_zero(moved, dimension - 1, 1.0), beside)
+    for new in _ALIGNED:
+        if pair := sums.pair(dimension, new):
+            yield pair
 
 
-def _on_sizes(
-    mechanism: DatasetDenominator,
-    moved: Neighbours,
-    shared: float,
-    new: float,
-    nodes: binomial.Nodes,
-    *,
-    once: bool = False,
-) -> ExplicitPair:
-    """A batch of k records has the mean shared*k on D; on D' the same, with the new record or without it, over c'/c."""
-    sigma, q = moved.noises[0], moved.rates[1]
+def _all_zero(moved: Neighbours, dimension: int, new: float) -> ExplicitPair:
+    """N(0, I) against s Z + r B' new e/sigma."""
+    sigma, rate = moved.noises[0], moved.rates[1]
     shrink, scale = math.exp(moved.log_shrink), math.exp(moved.log_scale)
-    # the origin is the middle of D's means, and 1 - c/c' is exact, so that s * size and size never cancel
-    means = shared * nodes.sizes - shared * float(nodes.sizes[np.argmax(nodes.weights)])
-    shrunk = means - shared * nodes.sizes * float(moved.growth / (1 + moved.growth))
-    with_new = np.concatenate([shrunk, shrunk + shrink * new])
-    weights = np.concatenate([(1.0 - q) * nodes.weights, q * nodes.weights])
+    joined = LineMixture(np.array([1.0 - rate, rate]), np.array([0.0, new * shrink / sigma]), np.full(2, scale))
     return ExplicitPair(
-        Added(shared, new),
-        mechanism.dimension or 1,
-        LineMixture(nodes.weights, means / sigma, np.ones_like(means)).present(),
-        LineMixture(weights, with_new / sigma, np.full_like(with_new, scale)).present(),
+        Added(0.0, new),
+        dimension,
+        LineMixture(np.ones(1), np.zeros(1), np.ones(1)),
+        joined.present() if new else LineMixture(np.ones(1), np.zeros(1), np.full(1, scale)),
         log_scale=moved.log_scale,
-        left_out=nodes.slack,
-        once=once,
         moved=abs(new) * shrink / (sigma * scale),
     )
+
+
+@final
+@dataclass(frozen=True)
+class _Sums:
+    """D's gradients are all C v: the sum of a batch of k of them is k C v, in units of the noise of D k/sigma."""
+
+    moved: Neighbours
+    count: int
+
+    @cached_property
+    def _variances(self) -> tuple[float, float]:
+        """Of the sum without its noise, on D and on D'."""
+        before, after = (binomial.deviation(self.count, rate) / self.moved.noises[0] for rate in self.moved.rates)
+        return before**2, (math.exp(self.moved.log_shrink) * after) ** 2
+
+    def tell(self, dimension: int) -> bool:
+        """Whether they tell D from D' by more than a share of what the noise and the new record do; all of it roughly."""
+        sigma, (before, after) = self.moved.noises[0], self.moved.rates
+        log_scale = self.moved.log_scale
+        shift = self.count * abs(before - math.exp(self.moved.log_shrink) * after) / sigma
+        # noise that is too small to blur neighbouring sums shows the whole shift
+        widths = [1.0 + variance if sigma > _BLURRED else 1.0 for variance in self._variances]
+        wider = math.log(1.0 + self._variances[1] * math.exp(-2.0 * log_scale)) - math.log1p(self._variances[0])
+        told = shift**2 / min(widths) + abs(0.5 * (2.0 * log_scale + wider) ** 2 - 2.0 * log_scale**2)
+        return told > _SHARE * (after**2 * math.expm1(min(sigma**-2, 3.0)) + 2.0 * dimension * log_scale**2)
+
+    @cached_property
+    def _sizes(self) -> tuple[binomial.Nodes, binomial.Nodes] | None:
+        """Of a batch, on D and on D'; None where there are too many."""
+        sigma, scale = self.moved.noises[0], math.exp(self.moved.log_scale)
+        missed, steepness = _missed(sigma * min(1.0, scale)), max(1.0, 1.0 / scale) / sigma
+        for rate in self.moved.rates:
+            first, last = binomial.effective_range(self.count, rate, missed)
+            if (last - first) * min(steepness, 1.0) > _MOST_SIZES:
+                return None
+        before, after = (binomial.lattice(self.count, rate, steepness, missed) for rate in self.moved.rates)
+        return before, after
+
+    def pair(self, dimension: int, new: float) -> ExplicitPair | None:
+        """The new record's gradient is `new` C v. The sum on D' is that of D, with the new record or without it, over c'/c."""
+        if self._sizes is None:
+            return None
+        (before, after), moved = self._sizes, self.moved
+        sigma, rate = moved.noises[0], moved.rates[1]
+        shrink, scale = math.exp(moved.log_shrink), math.exp(moved.log_scale)
+        # the origin is the middle of D's sums, and 1 - c/c' is exact, so that s * size and size never cancel
+        middle = float(before.sizes[np.argmax(before.weights)])
+        shrunk = after.sizes - middle - after.sizes * float(moved.growth / (1 + moved.growth))
+        parts = [(1.0 - rate, 0.0), (rate, shrink * new)] if new else [(1.0, 0.0)]
+        weights = np.concatenate([share * after.weights for share, _ in parts])
+        sums = np.concatenate([shrunk + moved_by for _, moved_by in parts])
+        return ExplicitPair(
+            Added(1.0, new),
+            dimension,
+            LineMixture(before.weights, (before.sizes - middle) / sigma, np.ones_like(before.sizes)).present(),
+            LineMixture(weights, sums / sigma, np.full_like(sums, scale)).present(),
+            log_scale=moved.log_scale,
+            left_out=max(before.slack, after.slack),
+            once=new != -1.0 or min(self._variances) > _MOST_BLUR,
+            moved=max(abs(new), 1.0) * shrink / (sigma * scale),
+        )
+
+
+def _missed(noise: float) -> float:
+    """Mass of batch sizes that may be left out: far below what P has of a cell that Q has 1e-17 of."""
+    return max(1e-12 * math.exp(-0.5 * min((REACH + 2.0 / noise) ** 2, 1300.0)), binomial.NEVER_MISSED)
 
 
 def _by_batch(mechanism: BatchDenominator) -> Iterator[ExplicitPair]:
     """A scale for each size of the batch."""
     q, sigma, count = mechanism.q, mechanism.one_noise(), mechanism.dataset_size or 0
-    first, last = binomial.effective_range(count, q)
+    missed = _missed(sigma)
+    first, last = binomial.effective_range(count, q, missed)
+    # rho tells the size of the batch, which matters where the noise of likely sizes is not nearly the same
+    looks = (mechanism.dimension or 1) > 1 and last - first < _MOST_SCALES
     if mechanism.divides_by_size:
+        spread = binomial.deviation(count, q) / max(count * q, 1.0)
+        looks = looks and spread > _SAME_SIZE / (1.0 + 2.0 / sigma)
         # a threshold lies within REACH + 2/sigma deviations of a mean, all of them proportional to 1/size
-        nodes = binomial.lattice(count, q, steepness=(REACH + 2.0 / sigma) / max(count * q, 1.0))
+        steepness = (REACH + 2.0 / sigma) / max(count * q, 1.0)
+        every = looks or q == 1.0
+        nodes = binomial.enumerated(count, q, missed) if every else binomial.lattice(count, q, steepness, missed)
     elif last - first > _MOST_ENUMERATED:
         raise Undefined(
             "dataset_size", count, f"small enough for at most {_MOST_ENUMERATED} sizes of a batch",
             f"a denominator {mechanism.denominator} is looked at size by size",
         )  # fmt: skip
     else:
-        nodes = binomial.enumerated(count, q, binomial.NEVER_MISSED if last - first < _MOST_SIZES else _MISSED)
+        nodes = binomial.enumerated(count, q, missed)
     sizes, weights = nodes.sizes, nodes.weights
     divisor, divisor_with = mechanism.divisor(sizes), mechanism.divisor(sizes + 1.0)
     # every batch is the whole dataset: one scale on each side, and their ratio must not be rounded to an ulp of 1
@@ -131,9 +199,10 @@ def _by_batch(mechanism: BatchDenominator) -> Iterator[ExplicitPair]:
             p.present(),
             with_new.present(),
             log_scale=log_scale,
-            line_only=last - first >= _MOST_SCALES,
+            line_only=not looks,
+            once=(shared, new) != _OF_A_BATCH[0],
             left_out=nodes.slack,
-            moved=float(np.max(np.abs(means_with - means) * divisor_with, where=weights > _MISSED, initial=0.0)),
+            moved=float(np.max(np.abs(means_with - means) * divisor_with, where=weights > missed, initial=0.0)),
         )
 
 
@@ -150,7 +219,7 @@ def replaced_pair(mechanism: Mechanism) -> ExplicitPair:
 class Leakage:
     """Curves of explicit pairs: no guarantee can be above any of them."""
 
-    pairs: tuple[ExplicitPair, ...]
+    pairs: tuple[NamedPair, ...]
     curves: tuple[TradeOff, ...]
 
     def upper(self, alpha: ArrayLike) -> Array:

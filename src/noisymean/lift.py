@@ -31,8 +31,9 @@ _CELLS = 2048
 _SPARE_NATS = 25.0
 # Jumps longer than this make the lattice term hopeless.
 _LONGEST_JUMP = 6.0
-# Below, the sums over the lattice are taken by Euler and Maclaurin's formula.
-_SHORT_JUMP = 0.02
+# Jumps shorter than the first, and nearly as long as those they imitate: sums by Euler and Maclaurin's formula. Others are summed
+# term by term, which takes too long below the third.
+_SHORT_JUMP, _NEARLY_SAME, _SHORTEST_JUMP = 0.12, 0.1, 0.01
 _MOST_RATIO = 64.0
 # Relative rounding of the sums, and what they leave out beyond e^-50.
 _ROUNDING = 1e-11
@@ -40,8 +41,6 @@ _LAST_NATS = 50.0
 # Chernoff's exponents are powers of e^0.1, and cells end at one of a few places, so that a smaller delta has never less to pay.
 _STEP, _NATS = 0.1, 16.0
 _LARGEST_EXPONENT = 690.0
-# |d rho/dy| <= 5 |1 - a| for short jumps (docs/numerics.md, "The lift in cells").
-_SLOPE_OF_SHORT_JUMPS = 5.0
 
 
 class Clip(NamedTuple):
@@ -77,8 +76,14 @@ class Lift:
             0.0 < self.rate < 1.0
             and 0.0 < self.other < 1.0
             and self.length <= _LONGEST_JUMP
-            and abs(self.excess) <= (_MOST_RATIO if self.length >= _SHORT_JUMP else 1.0)
+            and (self.short or self.length >= _SHORTEST_JUMP)
+            and abs(self.excess) <= _MOST_RATIO
         )
+
+    @property
+    def short(self) -> bool:
+        """Whether Euler and Maclaurin's formula is accurate."""
+        return self.length < _SHORT_JUMP and abs(self.excess) <= _NEARLY_SAME
 
     @cached_property
     def log_lattice(self) -> float:
@@ -112,10 +117,11 @@ class Lift:
         # x = (kappa/kappa0) rho - 1 = (kappa/kappa0 - 1) - (kappa/kappa0) (1 - rho)
         ratio, moved = self.rate / self.other, (self.rate - self.other) / self.other
         x = moved - ratio * value
-        doubt = ratio * doubt + 4e-16 * (abs(moved) + 1.0e-3 * abs(self.excess))
-        # beyond the last cell |1 - rho| <= S e^(|1-a| omega |y|)
+        # what doubles may be off by; rates that are equal are exactly so
+        doubt = ratio * doubt + 4e-16 * (ratio * abs(self.excess) + (1.0 + abs(moved) if moved else 0.0))
+        # beyond the last cell |1 - rho| <= S e^(|1-a| omega |y|): docs/numerics.md, "The lift in cells"
         spread = abs(self.excess) * self.length
-        most = math.exp(0.5 * spread * spread) * (1.0 + 1.0 / (self.length * reach))
+        most = math.exp(0.5 * spread * spread) * (1.0 + 1.0 / (self.length * (reach - spread)))
         outside = 2.0 * math.exp(float(log_ndtr(spread - reach)))
         beyond = outside * (abs(moved) + ratio * most * math.exp(0.5 * spread * spread))
         return Cells(_normal_masses(edges), x - doubt, x + doubt, outside, beyond)
@@ -124,7 +130,7 @@ class Lift:
         """1 - rho(y) in the middle of cells, and how far it may be from that within `half` a cell's width."""
         if self.excess == 0.0:
             return np.zeros_like(y), np.zeros_like(y)
-        if self.length < _SHORT_JUMP:
+        if self.short:
             return self._by_euler_maclaurin(y, half)
         omega, b = self.length, self.excess
         # E(j), u_j on the right of -omega/2; on the left the same mirrored, without j = 0
@@ -159,11 +165,19 @@ class Lift:
             + (b * b - 1.5 * b + 0.5) / 6.0 * (z * z - omega**2)
             - (b**3 - 2.0 * b * b + b) / 24.0 * (z**3 - 3.0 * omega**2 * z)
         )
-        grown = math.exp(abs(b) * omega * (float(np.max(np.abs(y))) + 12.0))
-        # 2 zeta(4)/(2 pi)^4 omega^4 times the integral of |He_5|, as a share of b
-        far = np.square(y)
-        remainder = 0.0014 * omega**4 * 3.0 * (far * far + 14.0 * far + 43.0) * grown
-        return value, abs(b) * (remainder + _SLOPE_OF_SHORT_JUMPS * (1.0 + omega) * grown * half)
+        # anywhere in the cell: what is left of the sum, and how far the polynomial goes
+        farthest = np.abs(y) + half
+        grown = math.exp(abs(b) * omega * (float(np.max(farthest)) + 12.0))
+        # docs/numerics.md, "The lift in cells"
+        far = np.square(farthest)
+        remainder = 0.003 * omega**4 * (far * far + 6.0 * far + 6.0) * grown
+        z = omega * farthest
+        slope = omega * (
+            0.5 * abs(b - 1.0)
+            + abs(b * b - 1.5 * b + 0.5) / 3.0 * z
+            + abs(b**3 - 2.0 * b * b + b) / 8.0 * (z * z + omega**2)
+        )
+        return value, abs(b) * (remainder + slope * half)
 
 
 @final
@@ -245,4 +259,4 @@ def _level(values: Array, mass: Array, mean: float) -> float:
     excess = above - falling * heavier
     k = int(np.searchsorted(excess, mean, side="right")) - 1
     # rounding may only leave v too high
-    return float((above[k] - mean) / heavier[k]) + 1e-12 * float(abs(falling[0] - falling[-1]))
+    return float((above[k] - mean) / heavier[k]) + 1e-12 * float(max(abs(falling[0]), abs(falling[-1])))

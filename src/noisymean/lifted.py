@@ -26,17 +26,15 @@ from numpy.typing import ArrayLike
 from noisymean.compose.engine import Rounds
 from noisymean.compose.traced import traced
 from noisymean.errors import check_probability
-from noisymean.laws.all_zero import all_zero
+from noisymean.laws.all_zero import all_zero_from_above
 from noisymean.laws.coins import Block, Coins, Costs, fair, normal, renyi_hull, thinned
 from noisymean.lift import Cells, Clip, Lift
 from noisymean.mechanisms import DatasetDenominator
 from noisymean.numerics.logs import Array
 from noisymean.tradeoff import Law, Side
 
-# Shares of delta: for the lattice, and for the clip and the budget (several are tried where rounds are few).
-_LATTICE_SHARE = 0.02
-_SHARES, _SHARES_OF_FEW = ((0.01, 0.01),), ((0.01, 0.01), (0.1, 0.1))
-_FEW_ROUNDS = 4
+# Shares of delta that the lattice, and clip and budget each, may have: any is valid, the best by a rough estimate is taken.
+_SHARES = (0.1, 0.03, 0.01, 0.003, 0.001)
 # Share for infinite losses of a block, and for what its Gaussian misses.
 _REST = 1e-3
 # A lattice term beyond this is hopeless.
@@ -47,6 +45,9 @@ _POINTS = 65
 _ULP = 1e-15
 # A block of coins so many times as wide as another is not looked at.
 _MUCH_WIDER = 2.0
+# How often the shares of delta are planned again where delta is what is asked for, from when on they stay as they are, and down
+# to which logarithm.
+_REPLANNED, _SAME_PLAN, _LEAST_LOG_DELTA = 6, 0.05, -650.0
 # With what share of the block's variance its Gaussian may begin.
 _BEGINNINGS = (0.05, 0.15, 0.4, 1.0)
 
@@ -62,7 +63,7 @@ class Moving:
     @cached_property
     def zero(self) -> tuple[Law, ...]:
         """The all-zero pair with one dimension more, which makes all gradients equally long (docs/theory.md, "Padding")."""
-        return all_zero(self.mechanism.neighbours, (self.mechanism.dimension or 0) + 1)
+        return all_zero_from_above(self.mechanism.neighbours, (self.mechanism.dimension or 0) + 1)
 
     def lift(self, *, reverse: bool) -> Lift:
         """The lift of D', or of D."""
@@ -81,6 +82,19 @@ class _Plan(NamedTuple):
     log_left: float
     # log of all that is spent beside the rounds, and of what multiplies them
     log_spent: float
+
+
+class Terms(NamedTuple):
+    """What an epsilon of the theorem is made of."""
+
+    # the all-zero pair in n + 1 dimensions by itself
+    start: float
+    # what is added by leaving shares of delta to clip, budget and block,
+    shares: float
+    # by the coins,
+    coins: float
+    # and by the lattice
+    lattice: float
 
 
 @final
@@ -130,6 +144,21 @@ class LiftedRounds:
                 near = best - plan.shift
         return best
 
+    def terms(self, delta: float) -> Terms | None:
+        """What the best bound on epsilon(delta) is made of; None where there is none."""
+        plans = self._plans(math.log(delta))
+        if not plans:
+            return None
+        found = [(plan.shift + plan.rounds.epsilon_of_log(plan.log_left, Side.ABOVE), plan) for plan in plans]
+        total, best = min(found, key=lambda one: one[0])
+        alone = Rounds((*self._starts, *self.still), self.reverse)
+        start, shared = (alone.epsilon_of_log(log, Side.ABOVE) for log in (math.log(delta), best.log_left))
+        return Terms(start, shared - start, total - best.shift - shared, best.shift)
+
+    @property
+    def _starts(self) -> tuple[tuple[int, Law], ...]:
+        return tuple((one.steps, law) for one in self.moving for law in one.zero)
+
     def at_most(self, epsilon: float, log_delta: float, *, rough: bool = True) -> bool | None:
         """Whether epsilon(delta) <= epsilon is seen at once."""
         plans = self._plans(log_delta)
@@ -141,21 +170,20 @@ class LiftedRounds:
         return True if seen else None
 
     def log_delta(self, epsilon: float, side: Side) -> float:
-        """An upper bound on log delta(epsilon): shares of the delta that the last round of planning has found."""
-        best = 0.0
-        guess = -12.0
-        for _ in range(4):
-            found = min((self._spent(plan, epsilon) for plan in self._plans(guess)), default=0.0)
-            best = min(best, found)
-            if abs(found - guess) < 0.05 or found >= 0.0:
+        """An upper bound on log delta(epsilon): shares are planned for what the rounds themselves had in the plan before."""
+        best, guess = 0.0, -12.0
+        for _ in range(_REPLANNED):
+            next_guess = 0.0
+            for plan in self._plans(guess):
+                at = epsilon - plan.shift
+                main = plan.shift + (float(plan.rounds.log_delta(at, Side.ABOVE)) if at > 0.0 else 0.0)
+                best = min(best, float(np.logaddexp(main, plan.log_spent)))
+                next_guess = min(next_guess, main)
+            if abs(next_guess - guess) < _SAME_PLAN or next_guess >= 0.0:
                 break
-            guess = found
+            # nothing is planned for less than a double holds
+            guess = max(next_guess, _LEAST_LOG_DELTA)
         return best
-
-    def _spent(self, plan: _Plan, epsilon: float) -> float:
-        at = epsilon - plan.shift
-        main = float(plan.rounds.log_delta(at, Side.ABOVE)) if at > 0.0 else 0.0
-        return min(float(np.logaddexp(plan.shift + main, plan.log_spent)), 0.0)
 
     def lower(self, alpha: ArrayLike, points: int = _POINTS) -> Array:
         """A number that is never above T(M(D), M(D')) at alpha, from `points` tests of the all-zero pairs and coins.
@@ -185,64 +213,88 @@ class LiftedRounds:
 
     def _planned(self, log_delta: float) -> Iterator[_Plan]:
         surely, squares = self._lattice
-        likely = 0.5 * squares + math.sqrt(2.0 * squares * (-math.log(_LATTICE_SHARE) - log_delta))
-        shift, lattice_share = (surely, 0.0) if surely <= likely else (likely, _LATTICE_SHARE)
+        ways = [(surely, 0.0)] + [
+            (0.5 * squares + math.sqrt(2.0 * squares * (-math.log(share) - log_delta)), share) for share in _SHARES
+        ]
+        of_delta = self._spread / math.sqrt(2.0 * max(-log_delta, 1.0))
+        shift, lattice_share = min(ways, key=lambda one: one[0] + of_delta * one[1])
         if shift > _MOST_LATTICE:
             return
         log_room = log_delta + math.log1p(-lattice_share) - shift
-        few = sum(one.steps for one in self.moving) <= _FEW_ROUNDS
-        for clip_share, budget_share in _SHARES_OF_FEW if few else _SHARES:
-            each = [
-                _worth_trying(self._blocks(one, lift, log_room, clip_share, budget_share))
-                for one, lift in zip(self.moving, self._lifts, strict=True)
-            ]
-            for kind in range(max(map(len, each), default=0)):
-                if not all(each):
-                    break
-                blocks = [found[min(kind, len(found) - 1)] for found in each]
-                spent = clip_share + budget_share + sum(block.delta for block in blocks) * math.exp(-log_room)
-                if not spent < 1.0:
-                    continue
-                zeros = tuple((one.steps, law) for one in self.moving for law in one.zero)
-                rounds = Rounds((*zeros, *((1, block.law) for block in blocks), *self.still), self.reverse)
-                beside = float(np.logaddexp(shift + log_room + math.log(spent), log_delta + _log(lattice_share)))
-                yield _Plan(rounds, shift, log_room + math.log1p(-spent), beside)
-
-    def _blocks(
-        self, one: Moving, lift: Lift, log_room: float, clip_share: float, budget_share: float
-    ) -> Iterator[Block]:
-        """The coins of one segment, bounded in each way that works."""
-        parts, room = len(self.moving), math.exp(log_room)
-        coins_in_all = one.steps * lift.count
-        if coins_in_all == 0:
+        cells = [lift.cells(log_room) for lift in self._lifts]
+        kept = [(share, found) for share in _SHARES if (found := self._budgets(cells, log_room, share)) is not None]
+        if not kept:
             return
-        cells = self._cells(lift, log_room)
+        share, chosen = min(kept, key=lambda one: self._cost(one[0], one[1], log_room))
+        each = [_worth_trying(_blocks(one, log_room, len(chosen), flipped=self.reverse)) for one in chosen]
+        if not all(each):
+            return
+        for kind in range(max(map(len, each))):
+            blocks = [found[min(kind, len(found) - 1)] for found in each]
+            spent = 2.0 * share + sum(block.delta for block in blocks) * math.exp(-log_room)
+            if not spent < 1.0:
+                continue
+            coins = tuple((1, block.law) for block in blocks)
+            rounds = Rounds((*self._starts, *coins, *self.still), self.reverse)
+            beside = float(np.logaddexp(shift + log_room + math.log(spent), log_delta + _log(lattice_share)))
+            yield _Plan(rounds, shift, log_room + math.log1p(-spent), beside)
+
+    def _budgets(self, of_lifts: list[Cells], log_room: float, share: float) -> list[_Budget] | None:
+        """Clip and budget of each segment, for a share of delta each; None where there is none."""
         surely, _ = self._lattice
-        changed = clip_share * math.exp(log_room - surely) / (2.0 * parts * coins_in_all * lift.other)
-        clip = cells.clip(changed)
-        if clip is None:
-            return
-        coins = Coins(lift.other, clip.low, clip.high)
-        if coins.largest == 0.0:
-            yield fair()
-            return
-        if not coins.possible:
-            return
-        nats = surely - log_room - math.log(budget_share / parts)
-        rest = _REST * room / parts
-        flipped = self.reverse
-        squares = cells.squares(clip)
-        budget = cells.budget(squares, coins.largest**2, lift.count, one.steps, nats)
-        for block in (
-            thinned(coins, coins_in_all, rest, flipped=flipped),
-            renyi_hull(coins, budget, rest, flipped=flipped),
-            _as_normal(coins, cells, clip, coins_in_all, one.steps, nats, rest),
-        ):
-            if block is not None:
-                yield block
+        found = []
+        for one, lift, cells in zip(self.moving, self._lifts, of_lifts, strict=True):
+            coins_in_all = one.steps * lift.count
+            # 2 beta = share of delta: beta = e^(T eps_r) T N kappa0 E|x - clipped x|
+            most = math.log(share) + log_room - surely - math.log(2.0 * len(self.moving))
+            clip = cells.clip(math.exp(most) / (coins_in_all * lift.other)) if coins_in_all else Clip(0.0, 0.0, 0.0)
+            if clip is None or not (coins := Coins(lift.other, clip.low, clip.high)).possible:
+                return None
+            nats = surely - log_room - math.log(share / len(self.moving))
+            squares = cells.budget(cells.squares(clip), coins.largest**2, lift.count, one.steps, nats)
+            found.append(_Budget(coins, cells, clip, lift.count, one.steps, nats, squares))
+        return found
 
-    def _cells(self, lift: Lift, log_room: float) -> Cells:
-        return lift.cells(log_room)
+    def _cost(self, share: float, budgets: list[_Budget], log_room: float) -> float:
+        """What a share of delta takes of epsilon, and what the coins under its budget add: roughly, as of normal losses."""
+        reach = math.sqrt(2.0 * max(-log_room, 1.0))
+        of_coins = sum(one.squares * one.coins.variance for one in budgets)
+        wide = math.hypot(self._spread, math.sqrt(of_coins))
+        return 2.0 * share * self._spread / reach + of_coins * (0.5 + 0.5 * reach / max(wide, 1e-300))
+
+    @cached_property
+    def _spread(self) -> float:
+        """Deviation of the loss of all starts in the arm that is measured."""
+        at = np.zeros(1) if self.reverse else np.ones(1)
+        each = [(steps, law.cumulants) for steps, law in self._starts]
+        return math.sqrt(sum(steps * float(one.moments(at).variance[0]) for steps, one in each if one is not None))
+
+
+class _Budget(NamedTuple):
+    """The coins of one segment, and what the sum of their squares keeps to."""
+
+    coins: Coins
+    cells: Cells
+    clip: Clip
+    records: int
+    steps: int
+    nats: float
+    squares: float
+
+
+def _blocks(one: _Budget, log_room: float, parts: int, *, flipped: bool) -> Iterator[Block]:
+    """The coins of one segment, bounded in each way that works."""
+    if one.coins.largest == 0.0:
+        yield fair()
+        return
+    rest = _REST * math.exp(log_room) / parts
+    for block in (
+        thinned(one.coins, one.records * one.steps, rest, flipped=flipped),
+        renyi_hull(one.coins, one.squares, rest, flipped=flipped),
+        _as_normal(one, rest),
+    ):
+        if block is not None:
+            yield block
 
 
 def _worth_trying(blocks: Iterable[Block]) -> list[Block]:
@@ -251,12 +303,12 @@ def _worth_trying(blocks: Iterable[Block]) -> list[Block]:
     return [block for block in found if block.variance <= _MUCH_WIDER * found[0].variance]
 
 
-def _as_normal(
-    coins: Coins, cells: Cells, clip: Clip, coins_in_all: int, steps: int, nats: float, missed: float
-) -> Block | None:
+def _as_normal(one: _Budget, missed: float) -> Block | None:
     """The block as a Gaussian that begins with the best of a few variances; None where coins are too large for it."""
+    coins, cells, clip = one.coins, one.cells, one.clip
     low, high = cells.ends(clip)
-    variance = coins.variance * coins_in_all * float(cells.mass @ np.maximum(np.square(low), np.square(high)))
+    mean = float(cells.mass @ np.maximum(np.square(low), np.square(high)))
+    variance = coins.variance * one.records * one.steps * mean
     if not 0.0 < variance < math.inf:
         return None
     largest = -math.log1p(-min(max(1.0, coins.odds) * coins.largest, 0.5))
@@ -271,7 +323,7 @@ def _as_normal(
             if not math.isfinite(worst):
                 break
             most: Array = np.maximum(costs.of(low), costs.of(high))
-            total = begin + cells.budget(most, worst, coins_in_all // steps, steps, nats)
+            total = begin + cells.budget(most, worst, one.records, one.steps, one.nats)
             if costs.missed(total) <= missed:
                 if total < least:
                     least, best = total, normal(costs, total - begin)

@@ -1,7 +1,8 @@
 """Explicit pairs of neighbouring datasets, as data: which gradients the records have.
 
-All gradients are multiples of one unit vector u. Lengths are in units of the clipping bound C, negative against u. What is found,
-compared or composed by its pair uses these values; the sentence is made last, for whoever reads it.
+All gradients are multiples of one unit vector u, or those of D of one and the new record's of another that is orthogonal to it.
+Lengths are in units of the clipping bound C, negative against u. What is found, compared or composed by its pair uses these
+values; the sentence is made last, for whoever reads it.
 """
 
 from __future__ import annotations
@@ -19,11 +20,28 @@ class Added:
     new: float
 
     def __str__(self) -> str:
+        if self.shared == 0.0 == self.new:
+            return "all gradients are zero, the added record's as well"
         if self.shared == 0.0:
             return f"all gradients of D are zero, the added record's has {_length(self.new)}"
         times = self.new / self.shared
         beside = {1.0: "the same", -1.0: "its opposite"}.get(times, f"{times:g} times it")
         return f"all gradients of D are one vector of {_length(self.shared)}, the added record's is {beside}"
+
+
+@final
+@dataclass(frozen=True)
+class AddedAcross:
+    """Every gradient of D is one vector of length `shared`, D' has one more record, of length `across` and orthogonal to it."""
+
+    shared: float
+    across: float
+
+    def __str__(self) -> str:
+        return (
+            f"all gradients of D are one vector of {_length(self.shared)}, the added record's has {_length(self.across)}"
+            " and is orthogonal to it"
+        )
 
 
 @final
@@ -42,7 +60,7 @@ class Replaced:
         return f"all gradients are zero but one, of {_length(self.before)} in D and {beside} in D'"
 
 
-Datasets: TypeAlias = Added | Replaced
+Datasets: TypeAlias = Added | AddedAcross | Replaced
 
 # The pair that every mechanism has; the noisy sum attains its own curve on it.
 ALL_ZERO = Added(0.0, 1.0)

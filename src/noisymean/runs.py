@@ -148,7 +148,8 @@ class Run:
             for pair in explicit_pairs(mechanism):
                 if not pair.once:
                     found.setdefault(pair.datasets, []).append((steps, pair))
-        return [(datasets, _rounds(parts)) for datasets, parts in found.items()]
+        # those that leak more, where they are there at all, come last: asked first they save a search for the others
+        return [(datasets, _rounds(parts)) for datasets, parts in reversed(found.items())]
 
     def replaced(self) -> tuple[Datasets, Rounds]:
         """The run of noisy sums when one record is replaced by its opposite."""

@@ -19,6 +19,7 @@ An atom of the loss, such as the identity's at 0, needs no care: its line *is* t
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from enum import Enum
@@ -57,6 +58,20 @@ class Tails(NamedTuple):
     p_below: Array
     q_above: Array
     q_below: Array
+
+
+class Excess(NamedTuple):
+    """Natural logarithms of delta(eps), of Q[l > eps], and of their difference e^eps P[l > eps], which is minus delta's slope."""
+
+    delta: float
+    above: float
+    slope: float
+
+
+def excess_of_tails(epsilon: float, tails: Tails) -> Excess:
+    """From the tails at one threshold."""
+    above, slope = float(tails.q_above[0]), epsilon + float(tails.p_above[0])
+    return Excess(float(log_difference(above, slope)), above, slope)
 
 
 class Law(ABC):
@@ -211,17 +226,40 @@ class TradeOff(Law):
     def log_delta(self, epsilon: ArrayLike, side: Side = Side.NEAREST) -> Array:
         """log delta(epsilon), for losses of any sign, on the stated side of the truth."""
         epsilon = np.asarray(check_number("epsilon", epsilon), dtype=np.float64)
-        flat = np.atleast_1d(epsilon)
-        return self._log_delta(flat, self.tails(flat), side).reshape(epsilon.shape)
-
-    @final
-    def _log_delta(self, epsilon: Array, tails: Tails, side: Side) -> Array:
+        if epsilon.size == 1:
+            excess = self._excess(float(epsilon.flat[0]), reverse=False)
+            return np.full(epsilon.shape, self._on_side(excess, side))
+        tails = self.tails(epsilon)
         value = log_difference(tails.q_above, epsilon + tails.p_above)
         if side is not Side.NEAREST:
             with np.errstate(divide="ignore"):
                 error = np.logaddexp(np.log(2.0 * self.relative_error) + tails.q_above, np.log(self.slack))
             value = np.logaddexp(value, error) if side is Side.ABOVE else log_difference(value, error)
         return value
+
+    def _excess(self, epsilon: float, *, reverse: bool) -> Excess:
+        """delta(eps) and its slope, of T(P, Q) or of T(Q, P), where they are known otherwise than as a difference of tails."""
+        return excess_of_tails(epsilon, (self.inverse() if reverse else self).tails(np.array([epsilon])))
+
+    @final
+    def _on_side(self, excess: Excess, side: Side) -> float:
+        """log delta, what the tails may be off by added or taken away."""
+        if side is Side.NEAREST:
+            return excess.delta
+        # of each of the two tails, and the larger is Q's
+        error = math.log(2.0 * self.relative_error) + excess.above
+        if (slack := self.slack) > 0.0:
+            error = float(np.logaddexp(error, math.log(slack)))
+        if side is Side.ABOVE:
+            return float(np.logaddexp(excess.delta, error))
+        return excess.delta + math.log(-math.expm1(error - excess.delta)) if error < excess.delta else -math.inf
+
+    def seen_at_once(self, epsilon: float, log_delta: float, *, reverse: bool) -> bool | None:
+        """Whether delta(epsilon) <= e^log_delta, where less than delta itself will do to see it; None where it will not.
+
+        A yes is proved; a no is only very likely, and costs nothing but what a smaller bound would have been worth.
+        """
+        return None
 
     @final
     def delta(self, epsilon: ArrayLike, side: Side = Side.NEAREST) -> Array:
@@ -242,23 +280,22 @@ class TradeOff(Law):
 
         Newton's method on log delta, whose slope -e^eps alpha(eps)/delta(eps) is at hand, inside a bracket.
         """
-        low, high = 0.0, np.inf
+        low, high = 0.0, math.inf
         zero_is_known = False
-        epsilon = near if near is not None and 0.0 < near < np.inf else self._epsilon_guess(goal, reverse=False)
-        before = np.inf
+        epsilon = near if near is not None and 0.0 < near < math.inf else self._epsilon_guess(goal, reverse=False)
+        before = math.inf
         for _ in range(200):
-            at = np.array([epsilon])
-            tails = self.tails(at)
-            value = float(self._log_delta(at, tails, side)[0])
+            excess = self._excess(epsilon, reverse=False)
+            value = self._on_side(excess, side)
             low, high = (epsilon, high) if value > goal else (low, epsilon)
             if high == 0.0:
                 return 0.0
-            steepness = epsilon + tails.p_above[0] - value if np.isfinite(value) else -np.inf
-            slope = float(np.exp(np.minimum(steepness, _LARGEST_EXPONENT)))
-            step = (value - goal) / slope if slope > 0.0 else np.nan
+            steepness = excess.slope - value if math.isfinite(value) else -math.inf
+            slope = math.exp(min(steepness, _LARGEST_EXPONENT))
+            step = (value - goal) / slope if slope > 0.0 else math.nan
             if (
                 # where delta is flat it is met far from the least epsilon
-                (abs(value - goal) <= 10.0 * self.relative_error and np.isfinite(step))
+                (abs(value - goal) <= 10.0 * self.relative_error and math.isfinite(step))
                 # far from its goal delta may be so steep that a step says nothing
                 or (abs(step) <= 1e-11 * epsilon and abs(value - goal) <= _NEARLY_MET)
                 or high - low <= 1e-12 * low
@@ -266,24 +303,22 @@ class TradeOff(Law):
                 break
             if low > LARGEST_EPSILON:
                 return low if side is Side.BELOW else float("inf")
-            if np.isinf(high):
+            if math.isinf(high):
                 # where delta is still near 1 its logarithm is flat and Newton knows no measure
-                epsilon = (
-                    min(epsilon + max(step, 0.0), 4.0 * max(low, 1e-3)) if np.isfinite(step) else 4.0 * max(low, 1e-3)
-                )
+                epsilon = min(epsilon + max(step, 0.0) if math.isfinite(step) else math.inf, 4.0 * max(low, 1e-3))
             elif low < epsilon + step < high and abs(step) <= 0.9 * before:
                 epsilon, before = epsilon + step, abs(step)
             else:
-                before = np.inf
+                before = math.inf
                 if low == 0.0 and not zero_is_known:
                     # far below the answer a composed loss is slow to evaluate: ask there only when the search leads there
                     epsilon, zero_is_known = 0.0, True
                 else:
-                    epsilon = float(np.sqrt(low * high)) if high > 4.0 * low > 0.0 else 0.5 * (low + high)
+                    epsilon = math.sqrt(low * high) if high > 4.0 * low > 0.0 else 0.5 * (low + high)
         else:
-            step = np.nan
+            step = math.nan
         # the step that was left, and rounding, on the safe side
-        margin = 1e-12 * epsilon + (2.0 * abs(step) if np.isfinite(step) else high - low)
+        margin = 1e-12 * epsilon + (2.0 * abs(step) if math.isfinite(step) else high - low)
         return {Side.BELOW: max(0.0, epsilon - margin), Side.NEAREST: epsilon, Side.ABOVE: epsilon + margin}[side]
 
     def _epsilon_guess(self, log_delta: float, *, reverse: bool) -> float:
@@ -367,3 +402,9 @@ class Inverse(TradeOff):
 
     def _epsilon_guess(self, log_delta: float, *, reverse: bool) -> float:
         return self.forward._epsilon_guess(log_delta, reverse=not reverse)
+
+    def _excess(self, epsilon: float, *, reverse: bool) -> Excess:
+        return self.forward._excess(epsilon, reverse=not reverse)
+
+    def seen_at_once(self, epsilon: float, log_delta: float, *, reverse: bool) -> bool | None:
+        return self.forward.seen_at_once(epsilon, log_delta, reverse=not reverse)

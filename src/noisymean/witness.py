@@ -8,15 +8,14 @@ from typing import final
 
 from noisymean.accounts import Account
 from noisymean.compose.engine import Rounds
-from noisymean.laws.on_a_line import ExplicitPair
-from noisymean.leakage import explicit_pairs
+from noisymean.leakage import NamedPair, explicit_pairs
 from noisymean.mechanisms import Adjacency, Mechanism
 from noisymean.pairs import ALL_ZERO, ZEROED_OUT, Datasets
 from noisymean.runs import Run
 from noisymean.tradeoff import Side
 
 
-def pair_on(mechanism: Mechanism, datasets: Datasets) -> ExplicitPair | None:
+def pair_on(mechanism: Mechanism, datasets: Datasets) -> NamedPair | None:
     """One round of the mechanism on these two datasets; None where they are none of those that it is looked at on.
 
     >>> from noisymean.mechanisms import EASGM
@@ -34,12 +33,12 @@ class Witness:
 
     mechanism: Mechanism
     datasets: Datasets
-    pair: ExplicitPair
+    pair: NamedPair
 
     @property
     def looks(self) -> int:
         """Batch sizes under which one release is looked at: what drawing it costs."""
-        return int(self.pair.p.means.size + self.pair.q.means.size)
+        return self.pair.components
 
     def lost(self, steps: int) -> float:
         """delta at epsilon = 0 that is certainly lost on this pair after so many steps."""

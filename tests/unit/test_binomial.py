@@ -140,6 +140,20 @@ def test_every_mth_size(count: int, rate: float, steepness: float) -> None:
         assert sums[0] == pytest.approx(sums[1], rel=3e-13)
 
 
+@pytest.mark.parametrize(
+    ("count", "rate", "sigma"), [(10_000, 0.5, 20.0), (140_199, 0.005, 10.0), (10**7, 0.01, 300.0)]
+)
+def test_a_lattice_that_may_miss_more_has_fewer_sizes(count: int, rate: float, sigma: float) -> None:
+    """Off by no more than was asked for: where every term is below it, down to there."""
+    few, every = binomial.lattice(count, rate, 1.0 / sigma, 1e-30), binomial.enumerated(count, rate, 1e-45)
+    assert few.sizes.size < 0.5 * every.sizes.size
+    deviation = np.hypot(binomial.deviation(count, rate), sigma)
+    for deviations in (-12.0, -9.0, -3.0, 0.0, 6.0):
+        at = count * rate + deviations * deviation
+        sums = [float(nodes.weights @ ndtr((at - nodes.sizes) / sigma)) for nodes in (few, every)]
+        assert abs(sums[0] - sums[1]) <= 1e-30 + 3e-13 * sums[1]
+
+
 def test_where_a_threshold_moves_fast_every_size_is_taken() -> None:
     assert (
         binomial.lattice(10**5, 0.5, 0.5).sizes.size

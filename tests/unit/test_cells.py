@@ -6,7 +6,7 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from noisymean.laws.cells import Cells, Ends, line_masses, ring_masses
+from noisymean.laws.cells import Cells, Ends, banded_masses, line_masses, ring_masses
 from noisymean.tradeoff import Side
 
 EDGES = np.array([-np.inf, -40.0, -3.0, -1e-9, 0.0, 0.4, 2.0, 8.0, 38.0, np.inf])
@@ -25,11 +25,26 @@ def test_line_masses(mean: float, scale: float) -> None:
         assert high - low <= 1e-12 * exact + 1e-14
 
 
+@pytest.mark.parametrize(("spacing", "scale", "offset"), [(0.25, 1.0, 0.0), (2.0, 0.9, 30.0), (0.01, 1.1, -3.0)])
+def test_banded_masses(spacing: float, scale: float, offset: float) -> None:
+    """Of many components of one scale, against the sum over all of them; far cells hold what all of them have there."""
+    means = offset + spacing * np.arange(-200.0, 201.0)
+    weights = np.exp(-0.5 * (np.arange(-200.0, 201.0) / 40.0) ** 2)
+    weights /= weights.sum()
+    edges = np.concatenate([[-np.inf], offset + np.linspace(-90.0, 90.0, 301), [np.inf]])
+    found, every = banded_masses(edges, weights, means, scale), line_masses(edges, means, np.full(401, scale))
+    least, most = weights @ every.low, weights @ every.high
+    assert np.all(found.low <= most * (1 + 1e-13))
+    assert np.all(found.high >= least * (1 - 1e-13))
+    assert np.all(found.high - found.low <= 1e-8 * most + 1e-32)
+
+
+@pytest.mark.parametrize("missed", [0.0, 1e-30])
 @pytest.mark.parametrize("dimension", [1, 3, 200])
-def test_ring_masses(dimension: int) -> None:
+def test_ring_masses(dimension: int, missed: float) -> None:
     mp.mp.dps = 30
     squares = dimension * np.array([0.2, 0.8, 1.0, 1.2, 4.0])
-    found = ring_masses(squares, dimension, np.array([1.0, 0.8]))
+    found = ring_masses(squares, dimension, np.array([1.0, 0.8]), missed)
     squares = np.concatenate([[0.0], squares, [np.inf]])
     for row, scale in enumerate((1.0, 0.8)):
         for low, high, left, right in zip(found.low[row], found.high[row], squares[:-1], squares[1:], strict=True):

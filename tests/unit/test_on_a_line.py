@@ -15,7 +15,8 @@ from noisymean.laws.across import TabulatedPair
 from noisymean.laws.gaussian import gaussian_pair
 from noisymean.laws.on_a_line import ExplicitPair, LineMixture
 from noisymean.leakage import explicit_pairs
-from noisymean.pairs import Added, Datasets, Replaced
+from noisymean.mechanisms import Mechanism
+from noisymean.pairs import Added, AddedAcross, Datasets, Replaced
 from noisymean.tradeoff import Side
 from rounds_of import pair_rounds
 
@@ -37,6 +38,10 @@ def simulated_law(kind: type, gradients: np.ndarray, rate: float, sigma: float, 
     if kind is nm.FEASGM:
         return oracles.one_round(gradients, rate, sigma, lambda _: max(int(count * rate + 1e-12), 1))
     return oracles.one_round(gradients, rate, sigma, lambda batch: max(batch, 1))
+
+
+def on_one_line(mechanism: Mechanism) -> list[ExplicitPair]:
+    return [pair for pair in explicit_pairs(mechanism) if isinstance(pair, ExplicitPair)]
 
 
 def gradients_of(datasets: Datasets, size: int) -> np.ndarray:
@@ -87,7 +92,7 @@ def test_datasets_are_the_ones_named_in_one_dimension(kind: Any, size: int, rate
 )
 def test_products_with_many_dimensions(kind: Any, size: int, dimension: int, rate: float, sigma: float) -> None:
     mechanism = kind(dataset_size=size, dimension=dimension, sample_rate=rate, noise_multiplier=sigma)
-    for pair in explicit_pairs(mechanism):
+    for pair in on_one_line(mechanism):
         p, q = on_axis(pair.p), on_axis(pair.q)
         spread = (1.0 / q.scales[0] ** 2 - 1.0) * np.sqrt(0.5 * dimension)
         thresholds = np.linspace(-3.0, 3.0, 7) * spread - 0.25 * spread**2
@@ -105,7 +110,10 @@ def test_products_with_many_dimensions(kind: Any, size: int, dimension: int, rat
 )
 def test_products_with_few_dimensions(kind: Any, size: int, dimension: int, rate: float, sigma: float) -> None:
     mechanism = kind(dataset_size=size, dimension=dimension, sample_rate=rate, noise_multiplier=sigma)
-    for pair in explicit_pairs(mechanism):
+    for pair in on_one_line(mechanism):
+        if pair.q.means.size == 1:
+            # closed form (test_gaussian), with an end of the loss that the quadrature does not follow
+            continue
         thresholds = np.array([-1.5, -0.7, -0.2, 0.1, 0.5, 1.0])
         alpha, beta = oracles.product_errors(dimension, on_axis(pair.p), on_axis(pair.q), thresholds)
         kept = (alpha > 1e-12) & (alpha < 1.0 - 1e-12)
@@ -119,7 +127,7 @@ def test_products_with_few_dimensions(kind: Any, size: int, dimension: int, rate
 )
 def test_asgm_in_the_plane(size: int, dimension: int, rate: float, sigma: float) -> None:
     mechanism = nm.ASGM(dataset_size=size, dimension=dimension, sample_rate=rate, noise_multiplier=sigma)
-    for pair in explicit_pairs(mechanism):
+    for pair in on_one_line(mechanism):
         alpha, beta = oracles.plane_errors(dimension, on_axis(pair.p, dimension), on_axis(pair.q, dimension))
         at = np.linspace(0.02, 0.98, 25)
         finer = np.interp(at, alpha, beta)
@@ -228,6 +236,11 @@ def test_grown_tails_are_as_good_as_charged(dof: int, records: int) -> None:
         (Added(1.0, -1.0), "all gradients of D are one vector of full length C, the added record's is its opposite"),
         (Added(1.0, -0.5), "all gradients of D are one vector of full length C, the added record's is -0.5 times it"),
         (Added(1.0, 1.0), "all gradients of D are one vector of full length C, the added record's is the same"),
+        (Added(0.0, 0.0), "all gradients are zero, the added record's as well"),
+        (
+            AddedAcross(1.0, 1.0),
+            "all gradients of D are one vector of full length C, the added record's has full length C and is orthogonal to it",
+        ),
         (Replaced(-1.0, 1.0), "all gradients are zero but one, of full length C in D and its opposite in D'"),
     ],
 )

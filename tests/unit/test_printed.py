@@ -23,6 +23,7 @@ from test_documents import parsed
 import noisymean as nm
 from command_line import run
 from noisymean.cli.complaints import WANTED, option
+from noisymean.laws.orthogonal import OrthogonalPair
 from noisymean.leakage import explicit_pairs
 from noisymean.mechanisms import Adjacency, Mechanism
 from noisymean.mechanisms.opacus_rate import is_recovered, steps_at_most
@@ -265,6 +266,9 @@ def test_draws_are_those_of_the_outputs_themselves() -> None:
     """(x.u, |x - x.u u|^2) of whole outputs and as drawn: the same law, and the same loss."""
     mechanism = nm.EASGM(dataset_size=5, dimension=7, sample_rate="1/2", noise_multiplier=1.0)
     for pair in explicit_pairs(mechanism):
+        if isinstance(pair, OrthogonalPair):
+            # three numbers: test_leakage
+            continue
         for extra in (False, True):
             outputs = pair.sample(np.random.default_rng(1), 40_000, extra_record=extra)
             whole = pair.loss(outputs[:, 0], np.square(outputs[:, 1:]).sum(axis=1))

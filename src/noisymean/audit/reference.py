@@ -22,6 +22,7 @@ from noisymean.audit.laws import KnownPair
 from noisymean.errors import Undefined
 from noisymean.laws.closed import Gaussian
 from noisymean.laws.finite import FiniteOutcomes
+from noisymean.laws.on_a_line import ExplicitPair
 from noisymean.laws.subsampled import Subsampled
 from noisymean.leakage import explicit_pairs
 from noisymean.numerics.logs import Array
@@ -104,6 +105,6 @@ def closed_form(known: Known) -> TradeOff | None:
         return Subsampled(Gaussian(1.0 / known.mechanism.noise_multiplier), known.mechanism.q)
     for pair in explicit_pairs(known.mechanism):
         # a pair of which the attacker sees only a part is a bound, not the truth
-        if pair.datasets == known.structured.datasets and not pair.line_only and pair.left_out < 1e-12:
-            return pair.curve
+        if isinstance(pair, ExplicitPair) and pair.datasets == known.structured.datasets:
+            return pair.curve if not pair.line_only and pair.left_out < 1e-12 else None
     return None

@@ -12,6 +12,8 @@ Along theta0 + i tau the integrand is a bell, exp(-V tau^2 / 2) near its middle 
 V = K''(theta0); the midpoint rule on it converges geometrically, and a pole nearer than the rule can see is put back by its
 residue, as in `numerics.chi_square`. The cost does not depend on the number of rounds, of records, or of dimensions.
 
+delta itself, and what a search for epsilon asks, is one integral of `one_line`.
+
 The rule is run with steps that shrink by 0.7 until two results agree to 1e-7; the finer is then good to about 1e-10, which is
 charged. The line is cut only where the integrand has fallen below e^-40 of its peak, and stays there for as long as it may come
 back (`Cumulants.echo`). Few rounds of a loss that is nearly an atom decay too slowly for that: they raise `SlowDecay`, and the
@@ -22,21 +24,24 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import final
 
 import numpy as np
+from numpy.typing import NDArray
 
+from noisymean.compose.one_line import AGREEMENT, DECAY, Lines, masses_agree
 from noisymean.cumulants import Cumulants, Line, Moments, SlowDecay
 from noisymean.numerics.logs import Array, log_difference
-from noisymean.tradeoff import Tails, TradeOff
+from noisymean.tradeoff import Excess, Tails, TradeOff, excess_of_tails
 
 # Steps of the rule, in deviations of the tilted loss; refined until two agree. The geometric convergence squares the error.
 _STEPS = (0.5, 0.35, 0.24, 0.16, 0.11)
-_AGREEMENT = 1e-7
-_DECAY = 40.0
 _FIRST_NODES = 28
 _MOST_NODES = 1024
 _BLOCK = 64
+# Thresholds that are worth lines of their own: so many, and so many deviations apart on average.
+_FEWEST_TOGETHER, _CLOSE = 4, 0.5
 _POLES = (0.0, 1.0)
 # Tails below e^-100000 are reported by Chernoff's bound: a logarithm of that size has ten digits left after its point.
 _HOPELESS = 1.5e5
@@ -45,8 +50,6 @@ _HOPELESS_PEAK = -1e5
 COMPOSED_ERROR = 1e-10
 # and what the rounding of one round's K adds to it for each round.
 _ERROR_OF_A_ROUND = 1e-15
-# What rounding may move K by at its poles, for each round.
-_OFF_IN_A_ROUND = 1e-14
 
 
 @final
@@ -78,54 +81,73 @@ class Composed(TradeOff):
         p, q = self.generating.log_masses
         return max(-math.expm1(p), 0.0), max(-math.expm1(q) - self.generating.infinite, 0.0)
 
+    @cached_property
+    def _lines(self) -> tuple[Lines, Lines]:
+        """For each direction."""
+        return Lines(self.generating, reverse=False), Lines(self.generating, reverse=True)
+
     def _epsilon_guess(self, log_delta: float, *, reverse: bool) -> float:
-        """Where delta by saddle-point approximation, e^(K - (theta-1) eps) / (theta (theta-1) sqrt(2 pi V)), is what was asked.
+        return self._lines[reverse].guess(log_delta)
 
-        theta > 1 stands for an epsilon, K'(theta), so that no equation has to be solved for it; reversed, theta < 0.
-        """
-        low, high = self.generating.domain
-        room = -low if reverse else high - 1.0
+    def _excess(self, epsilon: float, *, reverse: bool) -> Excess:
+        found = self._lines[reverse].excess(epsilon)
+        if found is None:
+            return excess_of_tails(epsilon, (self.inverse() if reverse else self).tails(np.array([epsilon])))
+        infinite = 0.0 if reverse else self.generating.infinite
+        if infinite > 0.0:
+            log_infinite = math.log(infinite)
+            return Excess(np.logaddexp(found.delta, log_infinite), np.logaddexp(found.above, log_infinite), found.slope)
+        return found
 
-        def miss(log_excess: float) -> tuple[float, float]:
-            # excess runs over (0, room): half of the way to the end of the domain, then half of the rest, and so on
-            excess = math.exp(log_excess)
-            excess = excess if math.isinf(room) else room * excess / (room + excess)
-            theta = -excess if reverse else 1.0 + excess
-            value, mean, variance = (float(m[0]) for m in self.generating.moments(np.array([theta])))
-            epsilon = -mean if reverse else mean
-            log_width = math.log(excess * (1.0 + excess)) + 0.5 * math.log(2.0 * math.pi * max(variance, 1e-300))
-            # one excess is as likely to be much smaller as much larger than the deviation: then delta is nearly Chernoff's bound
-            return value - excess * epsilon - max(log_width, 0.0) - log_delta, epsilon
-
-        first, last = -8.0, 0.0
-        while miss(first)[0] < 0.0 and first > -40.0:
-            first -= 4.0
-        while miss(last)[0] > 0.0 and last < 30.0:
-            first, last = last, last + 2.0
-        for _ in range(12):
-            middle = 0.5 * (first + last)
-            first, last = (middle, last) if miss(middle)[0] > 0.0 else (first, middle)
-        guess = miss(0.5 * (first + last))[1]
-        return guess if math.isfinite(guess) and guess > 0.0 else 1e-3
+    def seen_at_once(self, epsilon: float, log_delta: float, *, reverse: bool) -> bool | None:
+        # what K leaves out, and what it may be off by, is paid for first
+        spent = self.slack + (0.0 if reverse else self.generating.infinite)
+        left = -math.expm1(math.log(spent) - log_delta) if spent > 0.0 else 1.0
+        if left <= 0.0:
+            return None
+        return self._lines[reverse].at_most(epsilon, log_delta + math.log(left) - self.relative_error)
 
     def tails(self, t: Array) -> Tails:
         t = np.asarray(t, dtype=np.float64)
         flat = t.ravel()
         sides = np.empty((4, flat.size))
-        for start in range(0, flat.size, _BLOCK):
-            block = slice(start, start + _BLOCK)
+        rest = np.flatnonzero(~self._along_lines(flat, sides))
+        for start in range(0, rest.size, _BLOCK):
+            block = rest[start : start + _BLOCK]
             sides[:, block] = _tails(self.generating, flat[block])
         if self.generating.infinite > 0.0:
             sides[2] = np.logaddexp(sides[2], math.log(self.generating.infinite))
         return Tails(*sides.reshape((4, *t.shape)))
+
+    def _along_lines(self, t: Array, sides: Array) -> NDArray[np.bool_]:
+        """Fills in the tails beyond both means where thresholds lie so close that several share a line, and says which."""
+        done = np.zeros(t.size, dtype=bool)
+        if t.size < _FEWEST_TOGETHER:
+            return done
+        for lines in self._lines:
+            sign = -1.0 if lines.reverse else 1.0
+            outer = np.flatnonzero(sign * t > lines.mean)
+            if outer.size < _FEWEST_TOGETHER or float(np.ptp(t[outer])) > _CLOSE * lines.deviation * outer.size:
+                continue
+            for index in outer[np.argsort(sign * t[outer])]:
+                if (found := lines.excess(sign * float(t[index]))) is not None:
+                    # P[l > t] and Q[l > t], or Q[l <= t] and P[l <= t]
+                    scaled, other = found.slope - sign * t[index], found.above
+                    sides[:, index] = (-np.inf, other, -np.inf, scaled) if lines.reverse else (scaled, 0.0, other, 0.0)
+                    done[index] = True
+        small = np.array([sides[0], sides[2]])
+        masses = np.asarray(self.generating.log_masses)[:, None]
+        forward, backward = done & (t > self._lines[0].mean), done & (-t > self._lines[1].mean)
+        sides[1::2, forward] = log_difference(masses, small[:, forward])
+        sides[0::2, backward] = log_difference(masses, sides[1::2, backward])
+        return done
 
 
 def _tails(cumulants: Cumulants, t: Array) -> Array:
     theta = saddle_point(cumulants, t)
     moments = cumulants.moments(theta)
     poles = cumulants.moments(np.array(_POLES))
-    if not np.all(np.abs(poles.value - cumulants.log_masses) <= _AGREEMENT + _OFF_IN_A_ROUND * cumulants.rounds):
-        # K itself is off: part of a law has not been seen
+    if not masses_agree(cumulants, poles):
         raise SlowDecay
     at_poles = poles.mean
     fine = _small_tails(cumulants, t, theta, moments, at_poles, _STEPS[0])
@@ -133,7 +155,7 @@ def _tails(cumulants: Cumulants, t: Array) -> Array:
         coarse, fine = fine, _small_tails(cumulants, t, theta, moments, at_poles, step)
         with np.errstate(invalid="ignore"):
             gap = np.abs(np.expm1(np.where(fine == coarse, 0.0, coarse - fine)))
-        if np.all(gap < _AGREEMENT):
+        if np.all(gap < AGREEMENT):
             break
     else:
         raise SlowDecay
@@ -189,7 +211,7 @@ def _small_tails(
         line = Line(step, first, count)
         tau, exponent = line.tau, cumulants.remainder(theta, line)
         value = np.exp(exponent.real)
-        heard = np.flatnonzero((value >= np.exp(-_DECAY)).any(axis=1))
+        heard = np.flatnonzero((exponent.real - cumulants.valley(theta, line) >= -DECAY).any(axis=1))
         loud = first + int(heard[-1]) + 1 if heard.size else loud
         phase = exponent.imag + tau * drift
         real, imag = value * np.cos(phase), value * np.sin(phase)

@@ -90,12 +90,24 @@ class Rounds:
             return False
         if (seen := self._on_lattice(lambda lattice: lattice.at_most(epsilon, log_delta))) is not None:
             return seen
+        if (seen := self._seen_at_once(epsilon, log_delta)) is not None:
+            return seen
         return self._first_that_works(
             lambda engine: float(engine.log_delta(epsilon, Side.ABOVE)) <= log_delta,
             lambda grid: (rough and grid.at_most(epsilon, log_delta)) or None,
             # an epsilon far from the one that is asked for says little about the next question
             remember=False,
         )
+
+    def _seen_at_once(self, epsilon: float, log_delta: float) -> bool | None:
+        """Without an integral, so even where that is slow."""
+        if self._exact is None:
+            return None
+        try:
+            with np.errstate(all="ignore"):
+                return self._exact.seen_at_once(epsilon, log_delta, reverse=False)
+        except SlowDecay:
+            return None
 
     def log_delta(self, epsilon: float, side: Side) -> float:
         """log delta(epsilon) on the stated side."""
@@ -137,6 +149,10 @@ class Rounds:
     @cached_property
     def _exact(self) -> TradeOff | None:
         """The sum in closed form or by the contour integral; None where neither exists."""
+        if self.reverse and all(law.backward() is law for _, law in self.parts):
+            # one K for both directions
+            forward = self._inverse._exact
+            return None if forward is None else forward.inverse()
         curve = self._one_round_curve
         as_good = curve is not None and (
             curve.relative_error <= COMPOSED_ERROR or any(law.coarse for _, law in self._laws)
@@ -287,6 +303,10 @@ class ChainedRounds:
 
     def _splits(self, log_delta: float, most: float) -> Iterator[tuple[float, float]]:
         """epsilon of the second link and log delta of the first, while there is something left of `most`."""
+        # no link may take more than all
+        links = (self.second, self.first) if math.isfinite(most) else ()
+        if any(link.at_most(most, log_delta, rough=False) is False for link in links):
+            return
         second = None
         for share in _SHARES:
             second = self.second.epsilon_of_log(math.log(share) + log_delta, Side.ABOVE, near=second)

@@ -233,8 +233,13 @@ def _ends(curve: TradeOff) -> Array:
     return np.stack([under_p, under_q])
 
 
-def loss_in_cells(line: FiniteOutcomes, across: TabulatedPair) -> LossOnLine:
+def loss_in_cells(line: FiniteOutcomes, dof: int, log_scale: float) -> TradeOff:
     """The attacker is told the cell of x1, and rho. A cell that one of the measures does not have adds nothing to delta."""
+    if dof == 0 or log_scale == 0.0:
+        return line
     seen = (line.p > 0.0) & (line.q > 0.0)
     p, q = line.p[seen], line.q[seen]
-    return LossOnLine(np.log(q) - np.log(p), p, q, across, short=line.short)
+    if log_scale < 0.0:
+        return LossOnLine(np.log(q) - np.log(p), p, q, tabulated(dof, log_scale), short=line.short)
+    # the other way round, in units of the noise of D'
+    return LossOnLine(np.log(p) - np.log(q), q, p, tabulated(dof, -log_scale), short=line.short[::-1]).inverse()

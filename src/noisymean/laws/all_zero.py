@@ -1,9 +1,10 @@
-r"""The pair that leaks most, up to coins: all gradients of D are zero, and the new record's has full length.
+r"""The pair that leaks most, up to coins: all gradients of D are zero, and the new record's is not.
 
-N(0, I) against s Z + r B' e/sigma, as the theorem of the lift needs it: from above. The line of e and the dimensions across it
-are independent, so they are two laws, and the second has a closed form. On the line l(x) is a smooth function of one number: K is
-exact (`line_rule`). For a grid the line is cut into cells. In each l lies between two ends, and the cell's two masses are split
-between these: that leaks more, whatever l does in between (docs/theory.md, "The start in cells").
+N(0, I) against s Z + r B' e/sigma, from either side. From below it is an explicit pair like others. From above it is what the
+theorem of the lift needs: the line of e and the dimensions across it are independent, so they are two laws, and the second has a
+closed form. On the line l(x) is a smooth function of one number: K is exact (`line_rule`). For a grid the line is cut into cells.
+In each l lies between two ends, and the cell's two masses are split between these: that leaks more, whatever l does in between
+(docs/theory.md, "The start in cells").
 """
 
 from __future__ import annotations
@@ -19,9 +20,10 @@ from noisymean.cumulants import Cumulants
 from noisymean.laws.cells import Cells
 from noisymean.laws.finite import FiniteOutcomes
 from noisymean.laws.gaussian import gaussian_pair
-from noisymean.laws.on_a_line import LineMixture, from_one_mean
+from noisymean.laws.on_a_line import ExplicitPair, LineMixture, from_one_mean
 from noisymean.mechanisms import Neighbours
 from noisymean.numerics.logs import Array
+from noisymean.pairs import Added
 from noisymean.tradeoff import Law, TradeOff
 
 # Cells of the line: most of them within so many deviations of a mean, a few until nothing is left.
@@ -31,8 +33,23 @@ _FAR_CELLS, _END = 256, 38.0
 _ROUNDING = 1e-14
 
 
-def all_zero(moved: Neighbours, dimension: int) -> tuple[Law, ...]:
-    """The pair in so many dimensions: the new record's line, and what lies across it."""
+def all_zero(moved: Neighbours, dimension: int, new: float = 1.0) -> ExplicitPair:
+    """From below: the new record's gradient has length `new` C, and is sampled at the rate of D'."""
+    sigma, rate = moved.noises[0], moved.rates[1]
+    shrink, scale = math.exp(moved.log_shrink), math.exp(moved.log_scale)
+    joined = LineMixture(np.array([1.0 - rate, rate]), np.array([0.0, new * shrink / sigma]), np.full(2, scale))
+    return ExplicitPair(
+        Added(0.0, new),
+        dimension,
+        LineMixture(np.ones(1), np.zeros(1), np.ones(1)),
+        joined.present(),
+        log_scale=moved.log_scale,
+        moved=abs(new) * shrink / (sigma * scale),
+    )
+
+
+def all_zero_from_above(moved: Neighbours, dimension: int) -> tuple[Law, ...]:
+    """The new record's gradient has full length: its line, and what lies across it."""
     line = _new_record(moved.rates[1], math.exp(moved.log_shrink) / moved.noises[0], moved.log_scale)
     if dimension == 1 or moved.log_scale == 0.0:
         return (line,)

@@ -108,7 +108,7 @@ class FewLosses(Law):
 
     @cached_property
     def cumulants(self) -> Cumulants:
-        return Outcomes(self.losses, np.exp(self.log_p), self.log_p)
+        return Outcomes(self.losses, np.exp(self.log_p), self.log_p, atoms=self.losses.size > 1)
 
 
 def fair() -> Block:

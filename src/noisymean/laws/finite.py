@@ -5,6 +5,7 @@ K is also what rules of quadrature are made of, whose nodes are outcomes of thei
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import final
@@ -19,10 +20,6 @@ from noisymean.tradeoff import Tails, TradeOff, checked
 
 # Outcomes times points of the contour: beyond, the grid is faster.
 _MOST_WORK = 1 << 23
-# So many of them are held at once,
-_AT_ONCE = 1 << 14
-# and so many exponentials are worked out before one is made of another.
-_EXACT_TURNS = 8
 
 
 @final
@@ -108,10 +105,15 @@ class Outcomes(Cumulants):
     log_mass: Array | None = None
     # how far apart, in deviations, the parts are that these outcomes were cut from
     spread: float = 0.0
+    # so few, or so evenly spaced, that they are heard again at large tau
+    atoms: bool = False
 
     @property
     def echo(self) -> float:
         return max(1.0, ECHO * self.spread)
+
+    def valley(self, theta: Array, line: Line) -> Array | float:
+        return self.remainder(theta, line).real if self.atoms else 0.0
 
     @cached_property
     def _log_mass(self) -> Array:
@@ -163,17 +165,38 @@ class Outcomes(Cumulants):
 
 
 def _turned(centred: Array, mass: Array, line: Line) -> ComplexArray:
-    """log of the sum of mass e^(i tau centred), `centred` of mean zero; as many nodes together as the cache holds."""
+    """log of the sum of mass e^(i tau centred), `centred` of mean zero.
+
+    With tau = a + b, e^(iy) - 1 = uv + u + v for u = e^(i a l) - 1 and v = e^(i b l) - 1: a product of two matrices, and small
+    where y is.
+    """
     half_step = 0.5 * float(line.step[0]) * centred
-    rows = max(1, min(_AT_ONCE // centred.size, line.nodes))
-    # e^(i j step l / 2): one complex product for each node instead of a sine and a cosine
-    turns = np.exp(1j * half_step * np.arange(min(rows, _EXACT_TURNS))[:, None])
-    while turns.shape[0] < rows:
-        turns = np.vstack([turns, turns * np.exp(1j * half_step * turns.shape[0])])[:rows]
-    real, imag = np.empty(line.nodes), np.empty(line.nodes)
-    for row in range(0, line.nodes, rows):
-        half = turns[: line.nodes - row] * np.exp(1j * (line.first + row + 0.5) * half_step)
-        weighted = mass * half.imag
-        real[row : row + rows] = -2.0 * np.einsum("ji,ji->j", weighted, half.imag)
-        imag[row : row + rows] = 2.0 * np.einsum("ji,ji->j", weighted, half.real)
-    return log1p_complex(real[:, None], imag[:, None])
+    rows = max(1, math.isqrt(line.nodes))
+    within = _multiples(_growth(half_step), rows)
+    starts = _both(
+        _growth((line.first + 0.5) * half_step), _multiples(_growth(rows * half_step), -(-line.nodes // rows))
+    )
+    weighted = mass * starts
+    total = (weighted @ within.T + weighted.sum(axis=1)[:, None] + within @ mass).ravel()[: line.nodes]
+    return log1p_complex(total.real[:, None], total.imag[:, None])
+
+
+def _growth(half_angle: Array) -> ComplexArray:
+    """e^(2iy) - 1 = 2i sin(y) e^(iy), which does not cancel for small y."""
+    turned = np.exp(1j * half_angle)
+    return np.asarray(2j * turned.imag * turned)
+
+
+def _both(u: ComplexArray, v: ComplexArray) -> ComplexArray:
+    """The growth over two angles, one after the other."""
+    return np.asarray(u * v + u + v)
+
+
+def _multiples(growth: ComplexArray, count: int) -> ComplexArray:
+    """The growth over 0, 1, ... count - 1 times the angle, by doubling: a product is cheaper than a sine and a cosine."""
+    found = np.zeros((count, growth.size), dtype=np.complex128)
+    done, over_done = 1, growth
+    while done < count:
+        found[done : 2 * done] = _both(found[: min(done, count - done)], over_done)
+        done, over_done = 2 * done, _both(over_done, over_done)
+    return found

@@ -187,9 +187,23 @@ class GaussianPairCumulants(Cumulants):
     def left_out(self) -> float:
         return self.missed
 
-    @property
+    @cached_property
     def _c(self) -> float:
         return float(np.expm1(-2.0 * self.log_scale))
+
+    @cached_property
+    def _log1pmc(self) -> float:
+        """log(1 + c) - c."""
+        return float(log1pmx(self._c))
+
+    @cached_property
+    def _squares(self) -> Array:
+        return np.square(self.shifts) * math.exp(-2.0 * self.log_scale)
+
+    @cached_property
+    def _log_weights(self) -> Array:
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(self.weights))
 
     @property
     def echo(self) -> float:
@@ -206,43 +220,40 @@ class GaussianPairCumulants(Cumulants):
 
     def _one(self, theta: Array) -> tuple[Array, Array, Array]:
         """K_i, K_i', K_i'' with the components on the last axis."""
-        c, inverse_square = self._c, float(np.exp(-2.0 * self.log_scale))
+        c, constant, square = self._c, self._log1pmc, self._squares
         theta = theta[..., None]
         big = 1.0 + c * theta
         half = 0.5 * self.dimension
-        square = np.square(self.shifts) * inverse_square
         # theta log(1+c) - log(1 + c theta), both second order at theta = 0 and 1
-        scale = half * (theta * log1pmx(c) - log1pmx(c * theta))
+        scale = half * (theta * constant - log1pmx(c * theta))
         value = scale - 0.5 * square * theta * (1.0 - theta) / big
-        slope = half * (log1pmx(c) + c * c * theta / big) - 0.5 * square * (1.0 - 2.0 * theta - c * theta**2) / big**2
+        slope = half * (constant + c * c * theta / big) - 0.5 * square * (1.0 - 2.0 * theta - c * theta**2) / big**2
         curvature = half * np.square(c / big) + square * (1.0 + c) / big**3
         return value, slope, curvature
 
     def moments(self, theta: Array) -> Moments:
         value, slope, curvature = self._one(theta)
+        if self.weights.size == 1:
+            return Moments(*(np.asarray(one[..., 0]) for one in (self._log_weights + value, slope, curvature)))
         weights, log_total = self._responsibilities(value)
         mean = np.sum(weights * slope, axis=-1)
         variance = np.sum(weights * (curvature + np.square(slope - mean[..., None])), axis=-1)
         return Moments(log_total, mean, variance)
 
     def _responsibilities(self, value: Array) -> tuple[Array, Array]:
-        with np.errstate(divide="ignore"):
-            exponent = np.log(self.weights) + value
+        exponent = self._log_weights + value
         top = exponent.max(axis=-1)
         weights = np.exp(exponent - top[..., None])
         total = weights.sum(axis=-1)
         return weights / total[..., None], top + np.log(total)
 
     def remainder(self, theta: Array, line: Line) -> ComplexArray:
-        value, slope, _ = self._one(theta)
-        weights, _ = self._responsibilities(value)
-        c, inverse_square = self._c, float(np.exp(-2.0 * self.log_scale))
+        c, square = self._c, self._squares
         big = (1.0 + c * theta)[..., None]
         tau = line.tau[..., None]
         z = c * tau / big
         z2 = z * z
         half = 0.5 * self.dimension
-        square = np.square(self.shifts) * inverse_square
         # scale part: -(n/2) (log(1 + iz) - iz)
         real = -0.5 * half * np.log1p(z2)
         imag = half * x_minus_arctan(z)
@@ -252,6 +263,8 @@ class GaussianPairCumulants(Cumulants):
         if self.weights.size == 1:
             return np.asarray((real + 1j * imag)[..., 0])
         # sum_i w_i exp(R_i + i tau (slope_i - mean)) - 1, then its logarithm
+        value, slope, _ = self._one(theta)
+        weights, _ = self._responsibilities(value)
         mean = np.sum(weights * slope, axis=-1)
         angle = imag + tau * (slope - mean[..., None])
         growth = np.expm1(real)

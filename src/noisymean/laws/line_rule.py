@@ -81,14 +81,12 @@ class LineCumulants(Cumulants):
 
     def _nodes(self, theta: Array, tau_most: float) -> Outcomes:
         # tilts and steps are rounded outward to powers of two, so that neighbouring calls share their nodes
-        low, high = _down(float(np.min(theta))), -_down(-float(np.max(theta)))
-        low, high = (
-            max(low, 0.5 * (self.tilts[0] + float(np.min(theta)))),
-            min(high, 0.5 * (self.tilts[1] + float(np.max(theta)))),
-        )
+        least, most = (theta.item(),) * 2 if theta.size == 1 else (float(theta.min()), float(theta.max()))
+        low, high = _down(least), -_down(-most)
+        low, high = max(low, 0.5 * (self.tilts[0] + least)), min(high, 0.5 * (self.tilts[1] + most))
         ends = self._both_windows(low, high)
         frequency = self._frequency(low, high, tau_most, ends)
-        key = (low, high, 2.0 ** (0.5 * np.ceil(2.0 * np.log2(frequency))))
+        key = (low, high, 2.0 ** (0.5 * math.ceil(2.0 * math.log2(frequency))))
         if key not in self._cache:
             wanted = (ends[1] - ends[0]) * key[2] / (2.0 * np.pi)
             if not wanted < _MOST_NODES:
@@ -118,13 +116,14 @@ class LineCumulants(Cumulants):
         return (_DECAY + growth) / b + tau * (turning + self.base_spread + abs(self.bend) * farthest)
 
     def _both_windows(self, low: float, high: float) -> tuple[float, float]:
-        if (low, high) not in self._windows:
-            ends = np.array([self._window(low), self._window(high)])
-            self._windows[low, high] = float(ends[:, 0].min()), float(ends[:, 1].max())
-        return self._windows[low, high]
+        for tilt in (low, high):
+            if tilt not in self._windows:
+                self._windows[tilt] = self._window(tilt)
+        (first, last), (other_first, other_last) = self._windows[low], self._windows[high]
+        return min(first, other_first), max(last, other_last)
 
     @cached_property
-    def _windows(self) -> dict[tuple[float, float], tuple[float, float]]:
+    def _windows(self) -> dict[float, tuple[float, float]]:
         return {}
 
     @cached_property
@@ -153,7 +152,7 @@ class LineCumulants(Cumulants):
         return self._nodes(theta, 0.0).moments(theta)
 
     def remainder(self, theta: Array, line: Line) -> ComplexArray:
-        return self._nodes(theta, float(np.max(line.step)) * (line.first + line.nodes)).remainder(theta, line)
+        return self._nodes(theta, float(line.step.max()) * (line.first + line.nodes)).remainder(theta, line)
 
 
 def _down(x: float) -> float:

@@ -24,7 +24,7 @@ from scipy.special import ndtr, ndtri
 
 from noisymean.cumulants import Cumulants, Sum
 from noisymean.laws.across import LossOnLine, loss_in_cells, tabulated
-from noisymean.laws.cells import Cells, Ends, line_masses, ring_masses
+from noisymean.laws.cells import Cells, Ends, banded_masses, line_masses, ring_masses
 from noisymean.laws.gaussian import across_only, gaussian_pair
 from noisymean.laws.line_rule import LineCumulants, log_normal
 from noisymean.numerics.logs import Array
@@ -32,10 +32,17 @@ from noisymean.pairs import Datasets
 from noisymean.tradeoff import Law, TradeOff
 
 _MOST_NODES = 512
-_CELLS = 384
-_MOST_LINE_CELLS = 4096
+_CELLS, _RINGS = 384, 96
+# Cells of a line: their width in deviations, and how many at least and at most.
+_WIDTH, _FEWEST_LINE_CELLS, _MOST_LINE_CELLS = 0.07, 64, 4096
 # Deviations that a cell of the line is wide where rounds are few.
 _NARROW = 0.02
+# Normal laws that lie no further apart than this many deviations show no ripples: e^(-2 pi^2/1.5^2) of the density.
+_BLURRED = 1.5
+# Components that are rarer than this are nowhere followed,
+_RARE = 1e-17
+# and more than so many of one scale are summed where they are near.
+_FEW = 32
 # (nodes x thresholds) evaluated at once
 _WORK = 1 << 18
 _SLOPES = 257
@@ -101,6 +108,9 @@ class LineMixture:
 
     def cell_masses(self, edges: Array) -> Ends:
         """Mass of each cell of the line."""
+        if self.means.size > _FEW and np.ptp(self.scales) == 0.0:
+            order = np.argsort(self.means)
+            return banded_masses(edges, self.weights[order], self.means[order], float(self.scales[0]))
         masses = self.line_masses(edges)
         return Ends(masses.low.sum(axis=0), masses.high.sum(axis=0))
 
@@ -127,10 +137,15 @@ class ExplicitPair(Law):
     line_only: bool = False
     # mass of batch sizes that are not among the components
     left_out: float = 0.0
-    # batches of too many sizes for a sum over rounds
+    # another pair leaks more over many rounds, or nearly as much
     once: bool = False
     # how far the new record moves an output that it is in, in deviations of the noise there
     moved: float = 0.0
+
+    @property
+    def components(self) -> int:
+        """Normal laws that one release is looked at under."""
+        return int(self.p.means.size + self.q.means.size)
 
     def one_round(self) -> TradeOff:
         """A trade-off function that is nowhere below T(M(D), M(D')), and equal to it up to the cutting into cells."""
@@ -183,28 +198,31 @@ class ExplicitPair(Law):
     def _two_mixtures(self) -> bool:
         return self.log_scale is not None and self.p.means.size > 1
 
+    @property
+    def _many_scales(self) -> bool:
+        return bool(np.ptp(self.p.scales) > 0.0 or np.ptp(self.q.scales) > 0.0)
+
     def _seen(self, *, backward: bool) -> TradeOff:
-        p_scale, q_scale = np.unique(self.p.scales), np.unique(self.q.scales)
-        if p_scale.size > 1 or q_scale.size > 1:
+        if self._many_scales:
             return (self._cells.backward() if backward else self._cells).one_round()
-        log_scale = float(np.log(q_scale[0] / p_scale[0])) if self.log_scale is None else self.log_scale
+        p_scale, q_scale = float(self.p.scales[0]), float(self.q.scales[0])
+        log_scale = math.log(q_scale / p_scale) if self.log_scale is None else self.log_scale
         if self._one_component:
-            shift = abs(float(self.q.means[0] - self.p.means[0])) / float(p_scale[0])
+            shift = abs(float(self.q.means[0] - self.p.means[0])) / p_scale
             return gaussian_pair(self.dimension, shift, log_scale=log_scale)
         if log_scale > 0.0:
             # the other way round, in units of the noise of D'
-            unit = float(q_scale[0])
+            unit = q_scale
             p, q = self.q.in_units(unit), self.p.in_units(unit)
             return _product_curve(self.dimension, p, q, -log_scale, self.left_out, backward=not backward).inverse()
         return _product_curve(self.dimension, self.p, self.q, log_scale, self.left_out, backward=backward)
 
     def _several(self, *, backward: bool) -> TradeOff:
-        if not self._two_mixtures or self._one_component or (self.log_scale or 0.0) > 0.0:
+        if self._many_scales:
+            return (self._cells.backward() if backward else self._cells).several()
+        if self.log_scale is None or self._one_component:
             return self._seen(backward=backward)
-        line = self._line_cells(backward=backward).one_round()
-        if self.dimension == 1:
-            return line
-        return loss_in_cells(line, tabulated(self.dimension - 1, self.log_scale or 0.0))
+        return loss_in_cells(self._line_cells(backward=backward).several(), self.dimension - 1, self.log_scale or 0.0)
 
     def _cumulants(self, *, backward: bool) -> Cumulants | None:
         if self._one_component:
@@ -223,28 +241,49 @@ class ExplicitPair(Law):
     @cached_property
     def _cells(self) -> Cells:
         """What an attacker sees who is told the cell of (x1, rho), or of x1, only."""
-        levels = np.linspace(-REACH, REACH, _CELLS - 1)
-        edges = np.concatenate([[-np.inf], _mixture_quantiles(levels, self.p, self.q), [np.inf]])
+        edges = _quantiles(_CELLS, self.p, self.q)
         if self.line_only or self.dimension == 1:
             return Cells(self.p.cell_masses(edges), self.q.cell_masses(edges), self.left_out, self.moved)
         across = self.dimension - 1
-        radii = _radius_quantiles(levels, across, np.concatenate([self.p.scales, self.q.scales]))
-        p, q = (
-            mixture.line_masses(edges).times(ring_masses(radii, across, mixture.scales)) for mixture in (self.p, self.q)
-        )
+        radii = _radii(across, self.p, self.q)
+        scales, place = np.unique(np.concatenate([self.p.scales, self.q.scales]), return_inverse=True)
+        rings = ring_masses(radii, across, scales, self.left_out)
+        count = self.p.scales.size
+        p = self.p.line_masses(edges).times(rings.at(place[:count]))
+        # D' without the new record in the batch is D, in another weight
+        same = slice(0, count if self._begins_as_p else 0)
+        rest = slice(same.stop, None)
+        new = LineMixture(self.q.weights[rest], self.q.means[rest], self.q.scales[rest])
+        q = new.line_masses(edges).times(rings.at(place[count:][rest]))
+        if self._begins_as_p:
+            share = float(self.q.weights[0] / self.p.weights[0])
+            q = Ends(q.low + share * p.low, q.high + share * p.high)
         return Cells(p, q, self.left_out, self.moved)
+
+    @property
+    def _begins_as_p(self) -> bool:
+        count = self.p.scales.size
+        return bool(
+            self.q.scales.size > count
+            and np.array_equal(self.q.means[:count], self.p.means)
+            and np.array_equal(self.q.scales[:count], self.p.scales)
+            and np.allclose(
+                self.q.weights[:count] * self.p.weights[0], self.p.weights * self.q.weights[0], rtol=1e-14, atol=0.0
+            )
+        )
+
+    @cached_property
+    def line_cells(self) -> Cells:
+        """What the line alone tells, in cells: for rounds whose loss across is known in closed form."""
+        return _line_cells(self.p, self.q, self.left_out, self.moved)
 
     @cached_property
     def _narrow_cells(self) -> Cells:
-        """What the line alone tells, in cells of a width that few rounds do not feel."""
-        low, high = _line_ends(self.p, self.q)
-        cells = math.ceil((high - low) / (_NARROW * min(float(self.p.scales[0]), float(self.q.scales[0]))))
-        most = max(_WORK // (self.p.means.size + self.q.means.size), _MOST_NODES)
-        return _line_cells(self.p, self.q, min(cells, most, _MOST_LINE_CELLS), self.left_out, backward=False)
+        """The same in cells of a width that few rounds do not feel."""
+        return _line_cells(self.p, self.q, self.left_out, width=_NARROW)
 
     def _line_cells(self, *, backward: bool) -> Cells:
-        """What the line alone tells, in cells: for rounds whose loss across is known in closed form."""
-        return _line_cells(self.p, self.q, _MOST_LINE_CELLS, self.left_out, moved=self.moved, backward=backward)
+        return self.line_cells.backward() if backward else self.line_cells
 
     def sample(self, generator: np.random.Generator, size: int, *, extra_record: bool) -> Array:
         """`size` outputs on D', or on D; in units of the noise of D (ASGM: of sigma*C)."""
@@ -336,14 +375,16 @@ def _product_curve(
     low, high = _line_ends(p, q)
     spread = abs(np.expm1(-2.0 * log_scale)) * np.sqrt(0.5 * (dimension - 1))
     nodes = (high - low) / _smooth_step(p, q, low, high, spread)
-    if nodes > _WORTHLESS * _MOST_NODES:
-        # the loss across is narrower than a thousandth of the line's: the attacker may as well not look
-        return _line_cells(p, q, 8 * _MOST_NODES, left_out, backward=backward).one_round()
-    across = tabulated(dimension - 1, log_scale)
     if dimension <= _MANY_DIMENSIONS or nodes > _MOST_NODES:
-        return loss_in_cells(_line_cells(p, q, _MOST_NODES, left_out, backward=backward).one_round(), across)
+        cells = _line_cells(p, q, left_out)
+        cells = cells.backward() if backward else cells
+        if nodes > _WORTHLESS * _MOST_NODES:
+            # the loss across is narrower than a thousandth of the line's: the attacker may as well not look
+            return cells.one_round()
+        return loss_in_cells(cells.several(), dimension - 1, log_scale)
     x, step = np.linspace(low, high, 1 + math.ceil(nodes), retstep=True)
     log_p, log_q = p.log_density(x), q.log_density(x)
+    across = tabulated(dimension - 1, log_scale)
     return LossOnLine(log_q - log_p, step * np.exp(log_p), step * np.exp(log_q), across, left_out, _TRAPEZOIDAL)
 
 
@@ -362,36 +403,64 @@ def _smooth_step(p: LineMixture, q: LineMixture, low: float, high: float, spread
 
 
 def _line_ends(p: LineMixture, q: LineMixture) -> tuple[float, float]:
-    """Where x1 lies, but for 1e-17 of either law."""
-    low = min(float(np.min(m.means - REACH * m.scales)) for m in (p, q))
-    return low, max(float(np.max(m.means + REACH * m.scales)) for m in (p, q))
+    """Where x1 lies, but for about 1e-17 of either law."""
+    ends = []
+    for mixture in (p, q):
+        seen = mixture.weights > _RARE
+        means, scales = mixture.means[seen], mixture.scales[seen]
+        # a rare component need not be followed as far
+        reach = np.minimum(REACH, np.sqrt(2.0 * np.log(mixture.weights[seen] / _RARE)))
+        ends.append((float(np.min(means - reach * scales)), float(np.max(means + reach * scales))))
+    return min(low for low, _ in ends), max(high for _, high in ends)
 
 
-def _line_cells(
-    p: LineMixture, q: LineMixture, count: int, left_out: float, *, moved: float = 0.0, backward: bool
-) -> Cells:
-    """P and Q of the cell that x1 falls in, of equal width."""
-    edges = np.concatenate([[-np.inf], np.linspace(*_line_ends(p, q), count - 1), [np.inf]])
-    return Cells(p.cell_masses(edges), q.cell_masses(edges), left_out, moved, backward)
+def _line_cells(p: LineMixture, q: LineMixture, left_out: float, moved: float = 0.0, *, width: float = _WIDTH) -> Cells:
+    """P and Q of the cell that x1 falls in, of equal width.
+
+    The laws change over a deviation of the noise, or of all there is where neighbouring means are too close to be told apart.
+    """
+    low, high = _line_ends(p, q)
+    scale = min(float(p.scales.min()), float(q.scales.min()))
+    gaps = (np.max(np.diff(np.sort(m.means)), initial=0.0) for m in (p, q))
+    blurred = max(gaps) <= _BLURRED * scale
+    width *= min(_deviation(p), _deviation(q)) if blurred else scale
+    count = min(max(math.ceil((high - low) / width), _FEWEST_LINE_CELLS), _MOST_LINE_CELLS)
+    edges = np.concatenate([[-np.inf], np.linspace(low, high, count), [np.inf]])
+    return Cells(p.cell_masses(edges), q.cell_masses(edges), left_out, moved)
 
 
-def _mixture_quantiles(levels: Array, p: LineMixture, q: LineMixture) -> Array:
-    """Edges that cut the even mixture of p and q into cells of equal normal width."""
-    means, scales = np.concatenate([p.means, q.means]), np.concatenate([p.scales, q.scales])
-    weights = 0.5 * np.concatenate([p.weights, q.weights])
-    x = np.unique(np.concatenate([means[:, None] + scales[:, None] * np.linspace(-REACH, REACH, 61)], axis=None))
+def _deviation(mixture: LineMixture) -> float:
+    mean = mixture.weights @ mixture.means
+    return math.sqrt(mixture.weights @ (np.square(mixture.scales) + np.square(mixture.means - mean)))
+
+
+def _quantiles(count: int, p: LineMixture, q: LineMixture) -> Array:
+    """Edges that cut the even mixture of p and q into cells of equal normal width, from -inf to inf."""
+    # edges may be anywhere, they only have to be close to useful
+    weights, means, scales = (np.concatenate(each)[:, None] for each in zip(_thinned(p), _thinned(q), strict=True))
+    x = np.unique(means + scales * np.linspace(-REACH, REACH, 61))
     x = x[:: max(1, x.size // 512)]
-    level = ndtri(np.clip(weights @ ndtr((x - means[:, None]) / scales[:, None]), 1e-300, 1.0 - 1e-16))
+    level = ndtri(np.clip(weights.T @ ndtr((x - means) / scales) / weights.sum(), 1e-300, 1.0 - 1e-16))[0]
     rising = np.concatenate([[True], np.diff(np.maximum.accumulate(level)) > 0.0])
-    return np.unique(np.interp(levels, level[rising], x[rising]))
+    edges = np.unique(np.interp(np.linspace(-REACH, REACH, count - 1), level[rising], x[rising]))
+    return np.concatenate([[-np.inf], edges, [np.inf]])
 
 
-def _radius_quantiles(levels: Array, dof: int, scales: Array) -> Array:
-    """Edges in rho: the normal levels of each distinct scale's chi-square, thinned to about _CELLS of them."""
-    distinct = np.unique(scales)
-    per_scale = levels[:: max(1, distinct.size // 2)]
-    # Wilson and Hilferty's cube root; edges may be anywhere, they only have to be close to useful
+def _thinned(mixture: LineMixture) -> tuple[Array, Array, Array]:
+    """Weights, means and scales of a few components, wide enough to fill the gaps between them."""
+    likely = np.flatnonzero(mixture.weights > _RARE)
+    kept = likely[:: max(1, likely.size // _FEW)]
+    weights, means, scales = mixture.weights[kept], mixture.means[kept], mixture.scales[kept]
+    gaps = np.abs(np.diff(means, append=means[-1])) if kept.size < likely.size else 0.0
+    return weights, means, scales + gaps
+
+
+def _radii(dof: int, p: LineMixture, q: LineMixture) -> Array:
+    """Edges in rho: the quantiles of its cube root, which is nearly normal (Wilson and Hilferty)."""
     spread = 2.0 / (9.0 * dof)
-    unit = dof * np.maximum(1.0 - spread + per_scale * np.sqrt(spread), 1e-3) ** 3
-    edges = np.unique(np.square(distinct)[:, None] * unit)
-    return edges[:: max(1, edges.size // (2 * _CELLS))]
+    roots = []
+    for mixture in (p, q):
+        size = np.cbrt(dof * np.square(mixture.scales))
+        roots.append(LineMixture(mixture.weights, (1.0 - spread) * size, math.sqrt(spread) * size))
+    edges = _quantiles(_RINGS, *roots)[1:-1]
+    return np.unique(np.maximum(edges, 0.1 * float(roots[0].means.min())) ** 3)

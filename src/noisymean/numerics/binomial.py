@@ -32,8 +32,8 @@ _GAUSS_SLACK = 1e-12
 _LEAST_DEVIATION_FOR_GAUSS = 6.0
 # Sizes rarer than this together are never missed where P is small because Q is: e^700 of it is still nothing.
 NEVER_MISSED = 1e-300
-# What a lattice misses, its exponent -log, and how far from 0 a normal variable is with that probability.
-LATTICE_ERROR, _LATTICE_NATS, _LATTICE_REACH = 1e-290, 690.0, 38.0
+# What a lattice misses where nothing may be missed, and how many nats more both of its errors are kept below.
+LATTICE_ERROR, _LATTICE_ROOM = 1e-290, 22.0
 _HALF_LOG_TWO_PI = 0.9189385332046727
 
 
@@ -66,7 +66,7 @@ def effective_range(count: int, rate: float, dropped: float = _DROPPED_MASS) -> 
 def pmf(sizes: Array, count: int, rate: float) -> Array:
     """Bin(sizes; count, rate) to near full relative precision at any count (Loader 2000)."""
     sizes = np.asarray(sizes, dtype=np.float64)
-    if rate >= 1.0 or count == 0:
+    if not 0.0 < rate < 1.0 or count == 0:
         return np.where(sizes == (count if rate >= 1.0 else 0), 1.0, 0.0)
     rest = count - sizes
     inner = (sizes > 0) & (rest > 0)
@@ -104,24 +104,22 @@ def enumerated(count: int, rate: float, dropped: float = _DROPPED_MASS) -> Nodes
     return Nodes(sizes, pmf(sizes, count, rate), 0.0 if last - first == count else dropped)
 
 
-def lattice(count: int, rate: float, steepness: float) -> Nodes:
-    """Every m-th size with m times its weight, for F a cell's mass under N(a, b/k^2): off by less than 1e-290.
+def lattice(count: int, rate: float, steepness: float, error: float = LATTICE_ERROR) -> Nodes:
+    """Every m-th size with m times its weight, for F a cell's mass under N(a, b/k^2), or N(a k, b): off by less than `error`.
 
     `steepness` bounds how many of its deviations a threshold of F moves when the size changes by one. Where m would be 1, or an
     empty batch, which has a denominator of its own, is possible at all, every size is a node.
     """
-    variance = count * rate * (1.0 - rate)
-    if variance <= _LATTICE_NATS or count * rate <= _LATTICE_NATS:
-        return enumerated(count, rate, NEVER_MISSED)
-    # the two ways in which the sum over every m-th size can miss: docs/numerics.md
-    stride = math.floor(
-        min(math.pi / math.acos(1.0 - _LATTICE_NATS / variance), math.pi / (_LATTICE_REACH * steepness))
-    )
-    if stride < 2:
-        return enumerated(count, rate, NEVER_MISSED)
-    first, last = effective_range(count, rate, NEVER_MISSED)
-    sizes = np.arange(max(first, 1), last + 1, stride, dtype=np.float64)
-    return Nodes(sizes, stride * pmf(sizes, count, rate), LATTICE_ERROR)
+    variance, dropped = count * rate * (1.0 - rate), max(1e-10 * error, NEVER_MISSED)
+    nats = _LATTICE_ROOM - math.log(error)
+    if min(variance, count * rate) > nats:
+        # the two ways in which the sum over every m-th size can miss: docs/numerics.md
+        widest = min(math.pi / math.acos(1.0 - nats / variance), math.pi / (math.sqrt(2.0 * nats) * steepness))
+        if widest >= 2.0:
+            stride, (first, last) = math.floor(widest), effective_range(count, rate, dropped)
+            sizes = np.arange(max(first, 1), last + 1, stride, dtype=np.float64)
+            return Nodes(sizes, stride * pmf(sizes, count, rate), error)
+    return enumerated(count, rate, dropped)
 
 
 def grouped(count: int, rate: float, most: int) -> tuple[Array, Array, Array, float]:

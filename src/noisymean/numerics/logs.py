@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from typing import TypeVar
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 Array = NDArray[np.float64]
 ComplexArray = NDArray[np.complex128]
+Value = TypeVar("Value", float, Array)
 
 LOG_2 = 0.6931471805599453
 
@@ -17,23 +21,29 @@ _SERIES_RADIUS = 0.125
 
 def _terms(radius: float) -> int:
     """How many terms of a power series in a variable of at most `radius` reach 1e-18."""
-    return 2 + int(np.ceil(18.0 / -np.log10(min(max(radius, 1e-18), _SERIES_RADIUS))))
+    return 2 + math.ceil(18.0 / -math.log10(min(max(radius, 1e-18), _SERIES_RADIUS)))
 
 
 def log1pmx(x: ArrayLike) -> Array:
     """log(1 + x) - x, to full relative precision; never positive."""
     x = np.asarray(x, dtype=np.float64)
+    if x.size == 1 and abs(one := x.item()) < _SERIES_RADIUS:
+        return np.full(x.shape, _series_of_log1pmx(one, abs(one)))
     small = np.abs(x) < _SERIES_RADIUS
     with np.errstate(divide="ignore", invalid="ignore"):
         direct = np.log1p(x) - x
     if not small.any():
         return np.asarray(direct, dtype=np.float64)
     z = np.where(small, x, 0.0)
-    # -x^2 (1/2 - x/3 + x^2/4 - ...), Horner from the last term
-    series = np.zeros_like(z)
-    for power in range(_terms(float(np.max(np.abs(z)))) + 2, 1, -1):
+    return np.asarray(np.where(small, _series_of_log1pmx(z, float(np.max(np.abs(z)))), direct), dtype=np.float64)
+
+
+def _series_of_log1pmx(z: Value, radius: float) -> Value:
+    """-z^2 (1/2 - z/3 + z^2/4 - ...), Horner from the last term, |z| <= radius."""
+    series = 0.0 * z
+    for power in range(_terms(radius) + 2, 1, -1):
         series = 1.0 / power - z * series
-    return np.asarray(np.where(small, -z * z * series, direct), dtype=np.float64)
+    return -z * z * series
 
 
 def x_minus_arctan(x: ArrayLike) -> Array:
