@@ -27,7 +27,7 @@ from functools import cached_property, partial
 from typing import Protocol, TypeAlias, final
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from noisymean.cumulants import Cumulants
 from noisymean.errors import InvalidInput
@@ -35,6 +35,7 @@ from noisymean.laws.closed import Identity
 from noisymean.laws.gaussian import GaussianPairs
 from noisymean.laws.size_revealed import SizeRevealed, size_revealed
 from noisymean.laws.subsampled import RevealedMixture, Subsampled
+from noisymean.laws.sum_of_squares import sum_of_squares
 from noisymean.lifted import LiftedRounds, Moving
 from noisymean.mechanisms import BatchDenominator, DatasetDenominator, Mechanism
 from noisymean.noisy_sum import noisy_sum
@@ -53,9 +54,8 @@ _MOST_GROUPS = 512
 # Groups of batch sizes in one round, and in a sum over rounds: for K, where they cost little, and on a grid.
 _GROUPS_OF_ONE_ROUND = 128
 _FINE_GROUPS, _COARSE_GROUPS = 512, 48
-# Up to so many rounds the sum of their squared shifts has a law of its own, on so many multiples of a unit, in so many groups;
-# beyond this mass they are wider.
-_FEW_ROUNDS, _SQUARES, _GROUPS_OF_A_SUM, _SPARSE = 12, 8192, 256, 1e-13
+# Up to so many rounds the sum of their squared shifts has a law of its own.
+_FEW_ROUNDS = 12
 # Fewer where batch sizes hardly vary: a group is then no wider than this share of the mean size.
 _LEAST_GROUPS, _WIDEST_GROUP = 64, 1e-4
 # Deviations of a batch size between the first and the last that is looked at.
@@ -276,64 +276,6 @@ class BySize(Law):
     @cached_property
     def _powers(self) -> dict[int, Law | None]:
         return {}
-
-
-def sum_of_squares(pairs: GaussianPairs, count: int) -> GaussianPairs | None:
-    """`count` rounds of a mixture of pairs of one scale.
-
-    Given all indices that is one pair in n * count dimensions, whose mu^2 is the sum of those of the rounds. Squares are rounded
-    up to multiples of a unit, and values of the sum to the largest of a group: the curve falls with mu. None where there are
-    several scales.
-    """
-    if np.ptp(pairs.log_scales) > 0.0:
-        return None
-    squares = np.square(pairs.shifts)
-    top = float(np.max(squares))
-    if top == 0.0:
-        return pairs.power(count)
-    # sizes one by one have squares that are multiples of the least
-    least = float(np.min(squares[squares > 0.0]))
-    near = squares / least
-    exact = count * top <= _SQUARES * least and bool(np.all(np.abs(near - np.rint(near)) < 1e-9))
-    unit = least * (1.0 + 2e-9) if exact else count * top / _SQUARES
-    place = np.ceil(squares / unit).astype(np.int64)
-    one = np.bincount(place, pairs.weights)
-    total = np.ones(1)
-    for bit in f"{count:b}":
-        total = np.convolve(total, total)
-        if bit == "1":
-            total = np.convolve(total, one)
-    ends = _grouped_ends(total)
-    starts = np.append(0, ends[:-1] + 1)
-    mass = np.add.reduceat(total, starts)
-    seen = mass > 0.0
-    shifts = np.sqrt(unit * ends[seen]) * (1.0 + 1e-14)
-    return GaussianPairs(
-        pairs.dimension * count,
-        mass[seen] * (1.0 + 1e-12),
-        shifts,
-        np.full_like(shifts, pairs.log_scales[0]),
-        count * pairs.left_out,
-    )
-
-
-def _grouped_ends(mass: Array) -> NDArray[np.intp]:
-    """The last of each group of squares: single ones where they are few, else of equal width in mu where there is mass."""
-    places = np.flatnonzero(mass)
-    if places.size <= _GROUPS_OF_A_SUM:
-        return places
-    below, above = np.cumsum(mass), np.cumsum(mass[::-1])[::-1]
-    first, last = int(np.searchsorted(below, _SPARSE)), int(np.searchsorted(-above, -_SPARSE))
-    roots = [
-        np.linspace(math.sqrt(low), math.sqrt(high), number)
-        for low, high, number in (
-            (places[0], first, _GROUPS_OF_A_SUM // 8),
-            (first, last, _GROUPS_OF_A_SUM),
-            (last, places[-1], _GROUPS_OF_A_SUM // 8),
-        )
-    ]
-    ends = np.ceil(np.square(np.concatenate(roots)) - 1e-9).astype(np.intp)
-    return np.unique(np.append(np.minimum(ends, places[-1]), places[-1]))
 
 
 def coupled(mechanism: DatasetDenominator, groups: int) -> GaussianPairs:

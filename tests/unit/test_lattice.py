@@ -15,9 +15,9 @@ from noisymean.laws.closed import EpsilonDelta, Gaussian, Identity
 from noisymean.laws.finite import FiniteOutcomes
 from noisymean.laws.gaussian import GaussianPairs, gaussian_pair
 from noisymean.laws.subsampled import RevealedMixture, Subsampled
+from noisymean.laws.sum_of_squares import sum_of_squares
 from noisymean.leakage import explicit_pairs
 from noisymean.mechanisms import EASGM
-from noisymean.proofs import sum_of_squares
 from noisymean.tradeoff import Side, TradeOff
 
 CURVES: dict[str, TradeOff] = {
