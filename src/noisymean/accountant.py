@@ -21,7 +21,7 @@ from noisymean.lifted import LiftedRounds
 from noisymean.mechanisms import Adjacency, Mechanism, with_public_size
 from noisymean.pairs import ALL_ZERO, ZEROED_OUT, Datasets
 from noisymean.runs import Run
-from noisymean.tradeoff import Side
+from noisymean.tradeoff import LARGEST_EPSILON, Side
 from noisymean.verdict import Claim, check_order, decide
 from noisymean.words import BeyondDoubles, Note, OnlyAdded, ProofName, Reason, ReplacedIsBoth, Said, SizeIsPublic
 
@@ -106,6 +106,9 @@ def leaked(run: Run, question: Question) -> Leaked:
     for datasets, rounds in run.merged().leakages():
         ways = (rounds.inverse(), rounds) if most.reverse else (rounds, rounds.inverse())
         for way in ways:
+            if question.delta is not None and most.value > LARGEST_EPSILON:
+                # whichever pair leaks more, such a number says it all
+                return most
             found = question.worse(way, Side.BELOW, most.value)
             if found > most.value:
                 most = Leaked(found, datasets, way.reverse)
@@ -276,6 +279,9 @@ def _on_pair(run: Run, asked: Run, question: Question, claimed: tuple[float, flo
         pair: Datasets = ZEROED_OUT if adjacency is Adjacency.ZERO_OUT else ALL_ZERO
         return _Found(low, pair, *_finite(Proved(high, (ProofName.NOISY_SUM,))), is_the_claim=same)
     most, pair, reverse = leaked(run, question)
+    if question.delta is not None and most > LARGEST_EPSILON:
+        # no bound that a number is found for could be above it
+        return _Found(most, pair, *_finite(Proved(math.inf)))
     try:
         return _Found(most, pair, *_finite(guaranteed(run, question, reverse=reverse)))
     except Unproved as fault:

@@ -52,7 +52,7 @@ _GROUPS_OF_ONE_ROUND = 128
 _FINE_GROUPS, _COARSE_GROUPS = 512, 48
 # Up to so many rounds the sum of their squared shifts has a law of its own, on so many multiples of a unit, in so many groups;
 # beyond this mass they are wider.
-_FEW_ROUNDS, _SQUARES, _GROUPS_OF_A_SUM, _SPARSE = 12, 8192, 384, 1e-13
+_FEW_ROUNDS, _SQUARES, _GROUPS_OF_A_SUM, _SPARSE = 12, 8192, 256, 1e-13
 # Fewer where batch sizes hardly vary: a group is then no wider than this share of the mean size.
 _LEAST_GROUPS, _WIDEST_GROUP = 64, 1e-4
 # Deviations of a batch size between the first and the last that is looked at.

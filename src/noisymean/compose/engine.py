@@ -21,7 +21,7 @@ from noisymean.compose.contour import COMPOSED_ERROR, Composed
 from noisymean.compose.grid.composition import GridComposition
 from noisymean.compose.grid.lattice import LatticeComposition
 from noisymean.cumulants import SlowDecay, Sum
-from noisymean.tradeoff import Law, Side, TradeOff
+from noisymean.tradeoff import LARGEST_EPSILON, Law, Side, TradeOff
 
 Result = TypeVar("Result")
 
@@ -55,13 +55,20 @@ class Rounds:
     def epsilon_of_log(self, log_delta: float, side: Side, *, near: float | None = None) -> float:
         """The same for a delta that may be too small to be written down."""
         if (log_delta, side) not in self._answers:
-            found = self._on_lattice(log_delta, lambda lattice: lattice.epsilon_of_log(log_delta, side))
+            # cells of leakage end where less than this is left
+            least = -math.inf if side is Side.ABOVE else _LEAST_ON_LATTICE
+            found = self._on_lattice(lambda lattice: lattice.epsilon_of_log(log_delta, side), log_delta > least)
             if found is None:
                 found = self._without_lattice(log_delta, side, near)
             self._answers[log_delta, side] = found
         return self._answers[log_delta, side]
 
     def _without_lattice(self, log_delta: float, side: Side, near: float | None) -> float:
+        if side is Side.BELOW and (closed := self._closed_part) is not None:
+            # all but a closed law looked away from: nothing is lost by it where that one says this much
+            least = float(closed.epsilon_of_log(log_delta, side))
+            if least > LARGEST_EPSILON:
+                return least
         if not self.reverse and self._infinite > 0.0 and math.log(self._infinite) >= log_delta:
             return math.inf
         return self._first_that_works(
@@ -83,7 +90,7 @@ class Rounds:
             return False
         if (seen := self._seen_at_once(epsilon, log_delta)) is not None:
             return seen
-        if (seen := self._on_lattice(log_delta, lambda lattice: lattice.at_most(epsilon, log_delta))) is not None:
+        if (seen := self._on_lattice(lambda lattice: lattice.at_most(epsilon, log_delta))) is not None:
             return seen
         return self._first_that_works(
             lambda engine: float(engine.log_delta(epsilon, Side.ABOVE)) <= log_delta,
@@ -104,7 +111,7 @@ class Rounds:
 
     def log_delta(self, epsilon: float, side: Side) -> float:
         """log delta(epsilon) on the stated side."""
-        found = self._on_lattice(0.0, lambda lattice: lattice.log_delta(epsilon, side))
+        found = self._on_lattice(lambda lattice: lattice.log_delta(epsilon, side))
         if found is not None and found > _LEAST_ON_LATTICE:
             return found
         return self._first_that_works(
@@ -192,6 +199,18 @@ class Rounds:
         return grid.inverse() if self.reverse else grid
 
     @cached_property
+    def _closed_part(self) -> TradeOff | None:
+        """A part of all rounds of the first law that has a closed form, beside others that have none."""
+        if not self._laws or self._one_round_curve is not None:
+            return None
+        count, law = self._laws[0]
+        powers = [power for power in (one.power(count) for one in law.in_parts()) if power is not None]
+        if not powers:
+            return None
+        curve = powers[0].one_round()
+        return curve.inverse() if self.reverse else curve
+
+    @cached_property
     def _lattice(self) -> LatticeComposition | None:
         """The rounds on a lattice, where they are few; None too for one that has a curve of its own."""
         if sum(count for count, _ in self._laws) > _FEW_ROUNDS:
@@ -207,9 +226,9 @@ class Rounds:
             tuple((count, curve.inverse()) for count, curve in curves) if self.reverse else curves
         )
 
-    def _on_lattice(self, log_delta: float, ask: Callable[[LatticeComposition], Result | None]) -> Result | None:
-        """An answer for a delta that is not too small for laws in cells; None where there is none."""
-        if log_delta <= _LEAST_ON_LATTICE or self._lattice is None:
+    def _on_lattice(self, ask: Callable[[LatticeComposition], Result | None], meant: bool = True) -> Result | None:
+        """An answer for few rounds, where a lattice is `meant` for the question; None where there is none."""
+        if not meant or self._lattice is None:
             return None
         with np.errstate(all="ignore"):
             return ask(self._lattice)
@@ -276,10 +295,10 @@ class ChainedRounds:
         return True if seen else None
 
     def _worth_trying(self, most: float, log_delta: float) -> bool:
-        """Whether the links would do if each had all of delta: no split is better than that."""
+        """Whether the links would do if each had the most of delta that it may have: no split is better than that."""
         if math.isinf(most):
             return True
-        second = self.second.epsilon_of_log(log_delta, Side.ABOVE)
+        second = self.second.epsilon_of_log(math.log(_SHARES[0]) + log_delta, Side.ABOVE)
         return second < most and self.first.at_most(most - second, log_delta, rough=False) is not False
 
     def _splits(self, log_delta: float, most: float) -> Iterator[tuple[float, float]]:

@@ -27,8 +27,8 @@ from noisymean.pairs import Added
 from noisymean.tradeoff import Law, TradeOff
 
 # Cells of the line: most of them within so many deviations of a mean, a few until nothing is left.
-_CELLS, _MIDDLE = 8192, 9.0
-_FAR_CELLS, _END = 512, 38.0
+_CELLS, _MIDDLE = 4096, 9.0
+_FAR_CELLS, _END = 256, 38.0
 # Rounding of a loss in the middle of a cell, and as a share of it.
 _ROUNDING = 1e-14
 

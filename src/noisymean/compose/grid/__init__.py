@@ -6,5 +6,6 @@
 - `spectrum`    transforms of atoms that lie on no grid
 - `put`         a sum put on a grid; truncation, wrap-around and rounding are charged to the bound
 - `grid_sum`    delta and epsilon of what is on the grid
+- `lattice`     few rounds, with all losses on one lattice
 - `compose`     questions about counts of rounds
 """

@@ -148,7 +148,10 @@ def _chords(edges: Array, tails: Tails, rounding: float, slack: float, masses: t
 
 
 def _under(edges: Array, tails: Tails, rounding: float, slack: float, masses: tuple[float, float]) -> Atoms:
-    """Chords below delta: its values at the edges, less what it may sag between them (docs/numerics.md, "Chords from below")."""
+    """Chords below delta: its values at the edges, less what it may sag between them.
+
+    docs/accountant.md, "Few rounds on a lattice", has the proof.
+    """
     q_above, p_above, q_below, p_below = _grown(edges, tails)
     gap = np.diff(edges)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -165,12 +168,29 @@ def _under(edges: Array, tails: Tails, rounding: float, slack: float, masses: tu
         excess = p_below - q_below - rounding * (p_below + q_below) - sags - missing
     least_delta, least_excess = np.maximum(-rise, 0.0), np.maximum(rise, 0.0)
     upper = q_above + p_above <= q_below + p_below
+    meet = _middle(upper)
     # where nothing is left of it delta >= (1 - u)+ is, and then on both sides of that edge
     nothing = np.where(upper, ~(delta > least_delta), ~(excess > least_excess))
-    nothing[[0, -1]] = True
-    nothing[1:-1] |= nothing[:-2] | nothing[2:]
+    nothing[-1] = True
+    nothing = nothing | np.append(nothing[1:], False) | np.append(False, nothing[:-1])
     delta, excess = np.where(nothing, least_delta, delta), np.where(nothing, least_excess, excess)
-    return _bent(edges, delta, excess, _middle(upper), slack)
+    # left of the first edge 1 - u itself, where it begins there, else the tangent: what is lost of Q by that is left out
+    plain, tangent = nothing & (edges <= 0.0), (1.0 - rounding) * p_above
+    shallow = (1.0 + rounding) * p_below + np.exp(np.minimum(edges, MEETING[1])) * max(1.0 - masses[0], 0.0)
+    shallow, steep = np.where(plain, 0.0, shallow), np.where(plain, np.exp(np.minimum(edges, 0.0)), tangent)
+    # delta falls, so from u = 1 on it is no less than further right; left of an edge that is raised to that, no more than that
+    start = max(meet, int(np.searchsorted(edges, 0.0)))
+    level = np.maximum.accumulate(delta[start:][::-1])[::-1]
+    raised = np.flatnonzero(level > delta[start:])
+    if raised.size:
+        steep[start + raised] = tangent[start + raised]
+        lowered = raised[raised > 0]
+        level[lowered - 1] = level[lowered]
+        delta[start:] = level
+        if raised[0] == 0:
+            edges, delta, excess = edges[start:], delta[start:], excess[start:]
+            shallow, steep, meet = shallow[start:], steep[start:], 0
+    return _bent(edges, delta, excess, meet, slack, (shallow, steep))
 
 
 def _grown(edges: Array, tails: Tails) -> tuple[Array, Array, Array, Array]:
@@ -188,8 +208,13 @@ def _middle(upper: NDArray[np.bool_]) -> int:
     return int(np.argmax(upper)) if upper.any() else upper.size - 1
 
 
-def _bent(t: Array, delta: Array, excess: Array, meet: int, slack: float) -> Atoms:
-    """The pair whose delta is made of chords: an atom wherever they bend."""
+def _bent(
+    t: Array, delta: Array, excess: Array, meet: int, slack: float, first: tuple[Array, Array] | None = None
+) -> Atoms:
+    """The pair whose delta is made of chords: an atom wherever they bend.
+
+    The first chord is that from (0, 1), or one of which `first` tells u times its slope, plus u and negated.
+    """
     known = 0
     while True:
         # one value where the two meet, and never below 1 - u; infinite only if there is no edge further left
@@ -198,7 +223,12 @@ def _bent(t: Array, delta: Array, excess: Array, meet: int, slack: float) -> Ato
         delta[meet] = max(delta[meet], -rise, excess[meet] - rise if meet < known else -math.inf)
         excess[meet] = delta[meet] + rise
         # of one edge alone the mass is what does not escape to infinity
-        mass = _bends(t, delta, excess, meet) if t.size > 1 else 1.0 - delta
+        if t.size == 1:
+            mass = 1.0 - delta if first is None else first[1]
+        else:
+            mass = _bends(t, delta, excess, meet, float((first or (excess,))[0][0]))
+            if first is not None and meet == 0:
+                mass[0] = first[1][0] - (delta[0] - delta[1]) / math.expm1(t[1] - t[0])
         # an edge where the chords bend down is no corner of a convex function; of neighbours the worst goes first
         padded = np.concatenate([[0.0], mass, [0.0]])
         dents = (mass < 0.0) & (mass <= padded[:-2]) & (mass <= padded[2:])
@@ -208,19 +238,20 @@ def _bent(t: Array, delta: Array, excess: Array, meet: int, slack: float) -> Ato
             return Atoms(t, mass, float(delta[-1]), slack, p_infinite)
         known = int(np.sum(~dents[:meet]))
         t, delta, excess = t[~dents], delta[~dents], excess[~dents]
+        first = None if first is None else (first[0][~dents], first[1][~dents])
         # the excess has its digits at the edges up to the last one before: better there than too far right
         beyond = known == t.size or t[known] > MEETING[1]
         meet = max(known - 1, 0) if beyond else known
 
 
-def _bends(t: Array, delta: Array, excess: Array, meet: int) -> Array:
-    """u times what the slope of the chords rises by at each edge: the Q-masses. From (0, 1), and flat behind the last edge."""
+def _bends(t: Array, delta: Array, excess: Array, meet: int, begin: float) -> Array:
+    """u times what the slope of the chords rises by at each edge: the Q-masses. Flat behind the last edge."""
     gap = np.diff(t)
     with np.errstate(over="ignore"):
         at_left, at_right = np.expm1(gap), -np.expm1(-gap)
     falls, rises = -np.diff(delta[meet:]), np.diff(excess[: meet + 1])
     # u times the slopes: of delta, negated, on the right; of its excess over 1 - u on the left
-    before = np.concatenate([excess[:1], rises / at_right[:meet], falls / at_right[meet:]])
+    before = np.concatenate([[begin], rises / at_right[:meet], falls / at_right[meet:]])
     behind = np.concatenate([rises / at_left[:meet], falls / at_left[meet:], [0.0]])
     mass = before - behind
     mass[:meet] *= -1.0

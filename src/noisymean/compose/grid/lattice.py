@@ -31,8 +31,8 @@ from noisymean.tradeoff import Side, TradeOff
 _ULP = 2.3e-16
 # Share of epsilon that the bracket may be wide, and of a smaller epsilon than that as if it were so large.
 _AIM, _SMALL = 5e-5, 1e-2
-# Cells of a law on the lattice.
-_CELLS = 2048
+# Cells of a law on the lattice, and of one with larger losses than this while tilts are looked for.
+_CELLS, _COARSE, _LARGE = 2048, 512, 30.0
 # Points of the lattice, and a step beyond which the proofs are not meant.
 _MOST_POINTS, _WIDEST = 1 << 16, 0.25
 # Tilts that are looked at, and what is added to or taken from the best one for the ends of the window.
@@ -200,7 +200,9 @@ def _rounded(log_delta: float) -> float:
 @lru_cache(maxsize=128)
 def _looked_at(count: int, curve: TradeOff, log_delta: float) -> _Looked:
     """Several sums have a law in common."""
-    return _Looked(Scouted(count, curve).cells(log_delta))
+    cells = Scouted(count, curve).cells(log_delta)
+    # large losses are scouted less closely than a tilt needs them
+    return _Looked(cells.refined(((0.0, math.inf), (1.0, math.inf)), _COARSE) if cells.edges[-1] > _LARGE else cells)
 
 
 @final
