@@ -88,9 +88,9 @@ class Rounds:
         """
         if not 0.0 < epsilon < math.inf:
             return False
-        if (seen := self._seen_at_once(epsilon, log_delta)) is not None:
-            return seen
         if (seen := self._on_lattice(lambda lattice: lattice.at_most(epsilon, log_delta))) is not None:
+            return seen
+        if (seen := self._seen_at_once(epsilon, log_delta)) is not None:
             return seen
         return self._first_that_works(
             lambda engine: float(engine.log_delta(epsilon, Side.ABOVE)) <= log_delta,
@@ -215,8 +215,9 @@ class Rounds:
         """The rounds on a lattice, where they are few; None too for one that has a curve of its own."""
         if sum(count for count, _ in self._laws) > _FEW_ROUNDS:
             return None
-        parts = [(count, one) for count, law in self._laws for one in law.in_parts()]
-        if sum(count for count, _ in parts) == 1:
+        each = [(count, law.in_parts()) for count, law in self._laws]
+        parts = [(count, one) for count, laws in each for one in laws]
+        if sum(count for count, _ in parts) == 1 or not all(laws for _, laws in each):
             return None
         powers = [(count, law, law.power(count)) for count, law in parts]
         curves = tuple(
