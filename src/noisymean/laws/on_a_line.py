@@ -35,7 +35,7 @@ _MOST_NODES = 512
 _CELLS, _RINGS = 384, 96
 # Cells of a line: their width in deviations, and how many at least and at most.
 _WIDTH, _FEWEST_LINE_CELLS, _MOST_LINE_CELLS = 0.07, 64, 4096
-# Deviations that a cell of the line is wide where rounds are few, and from which on a normal law is nearly too small for a double.
+# Deviations that a cell of the line is wide where rounds are few, and from which on a normal law is too small for a double.
 _NARROW, _FAR_APART = 0.02, 25.0
 # Normal laws that lie no further apart than this many deviations show no ripples: e^(-2 pi^2/1.5^2) of the density.
 _BLURRED = 1.5
