@@ -103,6 +103,11 @@ class Law(ABC):
         """`count` rounds as one law, where that is closed; None where it is not."""
         return None
 
+    @property
+    def few_are_slow(self) -> bool:
+        """Whether K of a handful of rounds tends to decay slowly: then a lattice is asked before a contour integral is tried."""
+        return False
+
     def in_parts(self) -> tuple[Law, ...]:
         """Independent laws whose product this is, or bounds from the same side, for sums that add them one by one.
 

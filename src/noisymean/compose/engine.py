@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Protocol, TypeVar, final
 
 import numpy as np
@@ -55,15 +55,16 @@ class Rounds:
     def epsilon_of_log(self, log_delta: float, side: Side, *, near: float | None = None) -> float:
         """The same for a delta that may be too small to be written down."""
         if (log_delta, side) not in self._answers:
-            # cells of leakage end where less than this is left
-            least = -math.inf if side is Side.ABOVE else _LEAST_ON_LATTICE
-            found = self._on_lattice(lambda lattice: lattice.epsilon_of_log(log_delta, side), log_delta > least)
-            if found is None:
-                found = self._without_lattice(log_delta, side, near)
-            self._answers[log_delta, side] = found
+            self._answers[log_delta, side] = self._epsilon(log_delta, side, near)
         return self._answers[log_delta, side]
 
-    def _without_lattice(self, log_delta: float, side: Side, near: float | None) -> float:
+    def _epsilon(self, log_delta: float, side: Side, near: float | None) -> float:
+        # cells of leakage end where less than this is left
+        few = side is Side.ABOVE or log_delta > _LEAST_ON_LATTICE
+        if self._lattice_first and few:
+            found = self._few(lambda lattice: lattice.epsilon_of_log(log_delta, side))
+            if found is not None:
+                return found
         if side is Side.BELOW and (closed := self._closed_part) is not None:
             # all but a closed law looked away from: nothing is lost by it where that one says this much
             least = float(closed.epsilon_of_log(log_delta, side))
@@ -73,6 +74,7 @@ class Rounds:
             return math.inf
         return self._first_that_works(
             lambda engine: float(engine.epsilon_of_log(log_delta, side, near=near)),
+            lambda lattice: lattice.epsilon_of_log(log_delta, side) if few else None,
             lambda grid: grid.epsilon_of_log(log_delta, side),
         )
 
@@ -88,12 +90,13 @@ class Rounds:
         """
         if not 0.0 < epsilon < math.inf:
             return False
-        if (seen := self._on_lattice(lambda lattice: lattice.at_most(epsilon, log_delta))) is not None:
+        if self._lattice_first and (seen := self._few(lambda one: one.at_most(epsilon, log_delta))) is not None:
             return seen
         if (seen := self._seen_at_once(epsilon, log_delta)) is not None:
             return seen
         return self._first_that_works(
             lambda engine: float(engine.log_delta(epsilon, Side.ABOVE)) <= log_delta,
+            lambda lattice: lattice.at_most(epsilon, log_delta),
             lambda grid: (rough and grid.at_most(epsilon, log_delta)) or None,
             # an epsilon far from the one that is asked for says little about the next question
             remember=False,
@@ -111,11 +114,15 @@ class Rounds:
 
     def log_delta(self, epsilon: float, side: Side) -> float:
         """log delta(epsilon) on the stated side."""
-        found = self._on_lattice(lambda lattice: lattice.log_delta(epsilon, side))
-        if found is not None and found > _LEAST_ON_LATTICE:
-            return found
+
+        def few(lattice: LatticeComposition) -> float | None:
+            found = lattice.log_delta(epsilon, side)
+            return found if found is not None and found > _LEAST_ON_LATTICE else None
+
+        if self._lattice_first and (known := self._few(few)) is not None:
+            return known
         return self._first_that_works(
-            lambda engine: self._log_delta(engine, epsilon, side), lambda grid: grid.log_delta(epsilon, side)
+            lambda engine: self._log_delta(engine, epsilon, side), few, lambda grid: grid.log_delta(epsilon, side)
         )
 
     @staticmethod
@@ -227,20 +234,27 @@ class Rounds:
             tuple((count, curve.inverse()) for count, curve in curves) if self.reverse else curves
         )
 
-    def _on_lattice(self, ask: Callable[[LatticeComposition], Result | None], meant: bool = True) -> Result | None:
-        """An answer for few rounds, where a lattice is `meant` for the question; None where there is none."""
-        if not meant or self._lattice is None:
+    @property
+    def _lattice_first(self) -> bool:
+        """Whether the contour integral of few rounds is likely to be slow."""
+        return any(law.few_are_slow for _, law in self.parts) and self._lattice is not None
+
+    def _few(self, ask: Callable[[LatticeComposition], Result | None]) -> Result | None:
+        """An answer for few rounds; None where there is none."""
+        if self._lattice is None:
             return None
         with np.errstate(all="ignore"):
             return ask(self._lattice)
 
-    @cached_property
+    @property
     def _slow(self) -> list[bool]:
-        return []
+        """Not empty if the contour integral was found to be slow for such rounds."""
+        return _found_slow(self.parts, self.reverse)
 
     def _first_that_works(
         self,
         ask: Callable[[TradeOff], Result],
+        ask_lattice: Callable[[LatticeComposition], Result | None],
         ask_grid: Callable[[GridComposition], Result],
         *,
         remember: bool = True,
@@ -250,12 +264,20 @@ class Rounds:
                 with np.errstate(all="ignore"):
                     return ask(self._exact)
             except SlowDecay:
-                if remember:
+                if remember or self._lattice is not None:
                     # the next question will most likely end here too
                     self._slow.append(True)
+        if (few := self._few(ask_lattice)) is not None:
+            return few
         if (curve := self._one_round_curve) is not None:
             return ask(curve.inverse() if self.reverse else curve)
         return ask_grid(self.grid)
+
+
+@lru_cache(maxsize=32)
+def _found_slow(parts: tuple[tuple[int, Law], ...], reverse: bool) -> list[bool]:
+    """Of rounds of the same laws, which other chains and the other pair of neighbours may have as well."""
+    return []
 
 
 @final

@@ -173,6 +173,10 @@ class ExplicitPair(Law):
         """The same pair with each cell rounded the other way."""
         return _Backward(self)
 
+    @property
+    def few_are_slow(self) -> bool:
+        return True
+
     def in_parts(self) -> tuple[Law, ...]:
         """The line and what lies across it, where each side has one scale."""
         return self._parts(backward=False)
@@ -345,6 +349,10 @@ class _Backward(Law):
 
     def power(self, count: int) -> Law | None:
         return self.pair.power(count)
+
+    @property
+    def few_are_slow(self) -> bool:
+        return True
 
     def in_parts(self) -> tuple[Law, ...]:
         return self.pair._parts(backward=True)
