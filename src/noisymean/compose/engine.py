@@ -222,8 +222,9 @@ class Rounds:
         """The rounds on a lattice, where they are few; None too for one that has a curve of its own."""
         if sum(count for count, _ in self._laws) > _FEW_ROUNDS:
             return None
-        parts = [(count, one) for count, law in self._laws for one in law.in_parts()]
-        if sum(count for count, _ in parts) == 1:
+        each = [(count, law.in_parts()) for count, law in self._laws]
+        parts = [(count, one) for count, laws in each for one in laws]
+        if sum(count for count, _ in parts) == 1 or not all(laws for _, laws in each):
             return None
         powers = [(count, law, law.power(count)) for count, law in parts]
         curves = tuple(
