@@ -246,7 +246,7 @@ def normal_masses(edges: Array) -> Array:
     small = ndtr(-np.abs(edges))
     inner = (edges[:-1] < 0.0) & (edges[1:] > 0.0)
     mass = np.where(inner, 1.0 - small[1:] - small[:-1], np.abs(np.diff(small)))
-    return np.asarray(mass * (1.0 + 1e-13) + 1e-15 * np.maximum(small[1:], small[:-1]))
+    return np.asarray(mass * (1.0 + 1e-12) + 1e-15 * np.maximum(small[1:], small[:-1]))
 
 
 def _level(values: Array, mass: Array, mean: float) -> float:
