@@ -470,6 +470,10 @@ class SizeTold(Law):
         return self._coarse
 
     @property
+    def dear(self) -> bool:
+        return True
+
+    @property
     def cumulants(self) -> Cumulants:
         return self._coarse.cumulants
 

@@ -99,6 +99,11 @@ class Law(ABC):
         """Whether `several` and `cumulants` are of less than `one_round` is."""
         return False
 
+    @property
+    def dear(self) -> bool:
+        """Whether K takes longer to evaluate than the curve."""
+        return False
+
     def power(self, count: int) -> Law | None:
         """`count` rounds as one law, where that is closed; None where it is not."""
         return None

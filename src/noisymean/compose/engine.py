@@ -3,7 +3,7 @@
 - one round: the one-round curve itself, unless it is known less well than the integral;
 - few rounds: a `lattice`, a bracket;
 - many rounds: the contour integral of `contour`, exact and independent of their number;
-- a loss that is nearly an atom, where that integral converges slowly: the `grid`, a bracket too.
+- a loss that is nearly an atom, where that integral converges slowly: the lattice again, or the `grid`, a bracket too.
 """
 
 from __future__ import annotations
@@ -57,13 +57,21 @@ class Rounds:
         if (log_delta, side) not in self._answers:
             # cells of leakage end where less than this is left
             least = -math.inf if side is Side.ABOVE else _LEAST_ON_LATTICE
-            found = self._on_lattice(lambda lattice: lattice.epsilon_of_log(log_delta, side), log_delta > least)
-            if found is None:
-                found = self._without_lattice(log_delta, side, near)
-            self._answers[log_delta, side] = found
+            self._answers[log_delta, side] = self._epsilon(log_delta, side, near, log_delta > least)
         return self._answers[log_delta, side]
 
-    def _without_lattice(self, log_delta: float, side: Side, near: float | None) -> float:
+    def _epsilon(self, log_delta: float, side: Side, near: float | None, meant: bool) -> float:
+        def on_lattice(lattice: LatticeComposition) -> float | None:
+            found = lattice.epsilon_of_log(log_delta, side)
+            if side is Side.BELOW and found is not None:
+                # of a law in cells chords from below may leave little
+                most = lattice.epsilon_of_log(log_delta, Side.ABOVE)
+                return found if most is not None and found >= _NARROW * most else None
+            return found
+
+        found = self._on_lattice(on_lattice, meant and self._few)
+        if found is not None:
+            return found
         if side is Side.BELOW and (closed := self._closed_part) is not None:
             # all but a closed law looked away from: nothing is lost by it where that one says this much
             least = float(closed.epsilon_of_log(log_delta, side))
@@ -73,6 +81,7 @@ class Rounds:
             return math.inf
         return self._first_that_works(
             lambda engine: float(engine.epsilon_of_log(log_delta, side, near=near)),
+            lambda: self._on_lattice(on_lattice, meant and not self._few),
             lambda grid: grid.epsilon_of_log(log_delta, side),
         )
 
@@ -88,12 +97,20 @@ class Rounds:
         """
         if not 0.0 < epsilon < math.inf:
             return False
-        if (seen := self._seen_at_once(epsilon, log_delta)) is not None:
-            return seen
-        if (seen := self._on_lattice(lambda lattice: lattice.at_most(epsilon, log_delta))) is not None:
+
+        def on_lattice(lattice: LatticeComposition) -> bool | None:
+            return lattice.at_most(epsilon, log_delta)
+
+        seen = self._on_lattice(on_lattice, self._dear)
+        if seen is None:
+            seen = self._seen_at_once(epsilon, log_delta)
+        if seen is None:
+            seen = self._on_lattice(on_lattice, self._few and not self._dear)
+        if seen is not None:
             return seen
         return self._first_that_works(
             lambda engine: float(engine.log_delta(epsilon, Side.ABOVE)) <= log_delta,
+            lambda: self._on_lattice(on_lattice, not self._few),
             lambda grid: (rough and grid.at_most(epsilon, log_delta)) or None,
             # an epsilon far from the one that is asked for says little about the next question
             remember=False,
@@ -111,11 +128,18 @@ class Rounds:
 
     def log_delta(self, epsilon: float, side: Side) -> float:
         """log delta(epsilon) on the stated side."""
-        found = self._on_lattice(lambda lattice: lattice.log_delta(epsilon, side))
-        if found is not None and found > _LEAST_ON_LATTICE:
+
+        def on_lattice(lattice: LatticeComposition) -> float | None:
+            found = lattice.log_delta(epsilon, side)
+            return found if found is not None and found > _LEAST_ON_LATTICE else None
+
+        found = self._on_lattice(on_lattice, self._few)
+        if found is not None:
             return found
         return self._first_that_works(
-            lambda engine: self._log_delta(engine, epsilon, side), lambda grid: grid.log_delta(epsilon, side)
+            lambda engine: self._log_delta(engine, epsilon, side),
+            lambda: self._on_lattice(on_lattice, not self._few),
+            lambda grid: grid.log_delta(epsilon, side),
         )
 
     @staticmethod
@@ -210,10 +234,24 @@ class Rounds:
         curve = powers[0].one_round()
         return curve.inverse() if self.reverse else curve
 
+    @property
+    def _dear(self) -> bool:
+        """Rounds whose K is dearer than their transform."""
+        return self._number <= _FEW_DEAR_ROUNDS and any(law.dear for _, law in self._laws)
+
+    @property
+    def _few(self) -> bool:
+        """Rounds for which a lattice is the first thing to try."""
+        return self._number <= _FEW_ROUNDS or self._dear
+
+    @cached_property
+    def _number(self) -> int:
+        return sum(count for count, _ in self._laws)
+
     @cached_property
     def _lattice(self) -> LatticeComposition | None:
-        """The rounds on a lattice, where they are few; None too for one that has a curve of its own."""
-        if sum(count for count, _ in self._laws) > _FEW_ROUNDS:
+        """The rounds on a lattice, where they are not too many; None too for one that has a curve of its own."""
+        if self._number > _MOST_ON_LATTICE:
             return None
         parts = [(count, one) for count, law in self._laws for one in law.in_parts()]
         if sum(count for count, _ in parts) == 1:
@@ -240,6 +278,7 @@ class Rounds:
     def _first_that_works(
         self,
         ask: Callable[[TradeOff], Result],
+        ask_lattice: Callable[[], Result | None],
         ask_grid: Callable[[GridComposition], Result],
         *,
         remember: bool = True,
@@ -254,7 +293,8 @@ class Rounds:
                     self._slow.append(True)
         if (curve := self._one_round_curve) is not None:
             return ask(curve.inverse() if self.reverse else curve)
-        return ask_grid(self.grid)
+        found = ask_lattice()
+        return ask_grid(self.grid) if found is None else found
 
 
 @final
@@ -344,7 +384,9 @@ def improved(curve: DeltaCurve, best: float, log_delta: float) -> float:
 # Shares of delta given to the second link, falling; the optimum is flat.
 _SHARES = (0.95, 0.5, 0.05)
 # Rounds that a lattice is for, and the least log delta.
-_FEW_ROUNDS, _LEAST_ON_LATTICE = 12, -32.0
+_FEW_ROUNDS, _FEW_DEAR_ROUNDS, _MOST_ON_LATTICE, _LEAST_ON_LATTICE = 12, 64, 400, -32.0
+# Lower over upper end of a bracket that is worth having.
+_NARROW = 0.99
 # Points of the grid, and evaluations of closed forms on it.
 _MOST_POINTS = 1 << 15
 _FEWEST_POINTS = 1 << 12

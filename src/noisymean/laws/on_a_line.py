@@ -32,7 +32,7 @@ from noisymean.pairs import Datasets
 from noisymean.tradeoff import Law, TradeOff
 
 _MOST_NODES = 512
-_CELLS, _RINGS = 384, 96
+_CELLS, _RINGS = 384, 192
 # Cells of a line: their width in deviations, and how many at least and at most.
 _WIDTH, _FEWEST_LINE_CELLS, _MOST_LINE_CELLS = 0.07, 64, 4096
 # Deviations that a cell of the line is wide where rounds are few.
@@ -159,6 +159,11 @@ class ExplicitPair(Law):
     def cumulants(self) -> Cumulants | None:
         """Of the whole loss where D has one mean; else of the loss that an attacker has who is told a cell of the line."""
         return self._cumulants(backward=False)
+
+    @property
+    def dear(self) -> bool:
+        """Where there is a scale for each size of a batch."""
+        return self._many_scales
 
     @property
     def coarse(self) -> bool:
@@ -325,6 +330,10 @@ class _Backward(Law):
     @cached_property
     def cumulants(self) -> Cumulants | None:
         return self.pair._cumulants(backward=True)
+
+    @property
+    def dear(self) -> bool:
+        return self.pair.dear
 
     @property
     def coarse(self) -> bool:
