@@ -109,7 +109,10 @@ class Law(ABC):
         return None
 
     def in_parts(self) -> tuple[Law, ...]:
-        """Independent laws whose product this is, or bounds from the same side, for sums that add them one by one."""
+        """Independent laws whose product this is, or bounds from the same side, for sums that add them one by one.
+
+        None at all where they would say much less than the whole.
+        """
         return (self,)
 
     def backward(self) -> Law:

@@ -81,7 +81,8 @@ def test_leakage_of_asgm_at_large_epsilon(size: int, rate: str, exact: float) ->
 def test_a_claim_that_was_said_to_hold_and_is_false() -> None:
     mechanism = nm.EASGM(dataset_size=10**7, dimension=10**6, sample_rate=1e-4, noise_multiplier=0.8)
     account = nm.account(mechanism, steps=10_000, delta=1e-6)
-    assert account.leakage.epsilon == pytest.approx(0.0832, rel=2e-3)
+    # tests/truth.py on 16 times as many cells: 0.09281 to 0.09326 for D' told from D, 0.0812 to 0.0832 the other way round
+    assert 0.09281 <= account.leakage.epsilon <= 0.0933
     assert account.claimed.epsilon <= 0.0794
     assert account.verdict == "violated"
 

@@ -1,7 +1,7 @@
 """No set of gradients leaks more than the lift says: truth from below (tests/lift_oracle.py) against upper bounds.
 
 A run is drawn from its number, up to 30 records and 5 rounds in one or two dimensions, whatever moves between the neighbours
-(tests/lift_cases.py), and judged on five sets of gradients: 100 sets in `make test`, 2,000 runs with 10,000 sets in `make test-all`.
+(tests/lift_cases.py), and judged on five sets of gradients: 50 runs with 250 sets in `make test`, 2,000 runs with 10,000 sets in `make test-all`.
 """
 
 from __future__ import annotations
@@ -25,9 +25,7 @@ from noisymean.lift import Cells
 from noisymean.tradeoff import Side
 
 DIRECTIONS = (False, True)
-# Runs of which the lift says something, and quickly.
-FEW = (3, 9, 15, 16, 21, 23, 24, 26, 27, 29, 33, 34, 36, 37, 1, 20, 22, 25, 31, 32)
-MANY = 2000
+FEW, MANY = 50, 2000
 
 
 def assert_none(found: Iterable[str]) -> None:
@@ -35,7 +33,7 @@ def assert_none(found: Iterable[str]) -> None:
     assert not told, "\n".join([f"{len(told)} faults", *told])
 
 
-@pytest.mark.parametrize("number", FEW)
+@pytest.mark.parametrize("number", range(FEW))
 def test_no_gradients_leak_more_than_the_lift_says(number: int) -> None:
     assert_none(faults(number, thorough=False))
 

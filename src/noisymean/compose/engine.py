@@ -101,12 +101,9 @@ class Rounds:
         def on_lattice(lattice: LatticeComposition) -> bool | None:
             return lattice.at_most(epsilon, log_delta)
 
-        seen = self._on_lattice(on_lattice, self._dear)
-        if seen is None:
-            seen = self._seen_at_once(epsilon, log_delta)
-        if seen is None:
-            seen = self._on_lattice(on_lattice, self._few and not self._dear)
-        if seen is not None:
+        if (seen := self._on_lattice(on_lattice, self._few)) is not None:
+            return seen
+        if (seen := self._seen_at_once(epsilon, log_delta)) is not None:
             return seen
         return self._first_that_works(
             lambda engine: float(engine.log_delta(epsilon, Side.ABOVE)) <= log_delta,
@@ -253,8 +250,9 @@ class Rounds:
         """The rounds on a lattice, where they are not too many; None too for one that has a curve of its own."""
         if self._number > _MOST_ON_LATTICE:
             return None
-        parts = [(count, one) for count, law in self._laws for one in law.in_parts()]
-        if sum(count for count, _ in parts) == 1:
+        each = [(count, law.in_parts()) for count, law in self._laws]
+        parts = [(count, one) for count, laws in each for one in laws]
+        if sum(count for count, _ in parts) == 1 or not all(laws for _, laws in each):
             return None
         powers = [(count, law, law.power(count)) for count, law in parts]
         curves = tuple(

@@ -43,6 +43,7 @@ _BESIDE = 1.0
 _CENTRED = 0.3
 # A line this near to its pole, in deviations, gains nothing from being nearer; far below its mean delta is nearly 1.
 _NEAREST = 0.05
+_FIRST_STEP = 10.0
 _FAR_BELOW = 5.0
 # Below e^-10000 a tail's logarithm is all that matters.
 _HOPELESS = -1e4
@@ -112,10 +113,10 @@ class Lines:
         if epsilon < near.mean - _FAR_BELOW * math.sqrt(max(near.variance, 0.0)):
             return None
         tilt = self._saddle(epsilon)
-        if not tilt.variance > 0.0:
-            raise SlowDecay
         if tilt.value - tilt.x * epsilon < _HOPELESS:
             return None
+        if not tilt.variance > 0.0:
+            raise SlowDecay
         line = self._kept(tilt)
         found = line.at(epsilon)
         if found is None:
@@ -153,7 +154,8 @@ class Lines:
         near, _ = self._poles
         deviation = math.sqrt(max(near.variance, 1e-300))
         low, high = min(_NEAREST / deviation, 0.5 * self._room), self._room
-        x = max(low, (epsilon - near.mean) / deviation**2)
+        # far out a law is not what it is in its middle: in steps
+        x = max(low, min((epsilon - near.mean) / deviation, _FIRST_STEP) / deviation)
         for _ in range(60):
             x = x if x < high else 0.5 * (low + high)
             tilt = self._tilt(x)
@@ -161,10 +163,10 @@ class Lines:
             if abs(miss) <= _CENTRED * tilt.deviation or (miss > 0.0 and x <= low) or tilt.variance <= 0.0:
                 break
             low, high = (low, x) if miss > 0.0 else (x, high)
-            if high - low <= 1e-12 * low or tilt.value - x * epsilon < 10.0 * _HOPELESS:
+            if high - low <= 1e-12 * low or tilt.value - x * epsilon < _HOPELESS:
                 break
-            x -= miss / tilt.variance
-            x = x if low <= x < high else 0.5 * (low + high) if math.isfinite(high) else 4.0 * low
+            x = min(x - miss / tilt.variance, 4.0 * x)
+            x = x if low <= x < high else 0.5 * (low + min(high, 7.0 * low))
         self._tilts[:] = [tilt]
         return tilt
 

@@ -35,8 +35,8 @@ _MOST_NODES = 512
 _CELLS, _RINGS = 384, 192
 # Cells of a line: their width in deviations, and how many at least and at most.
 _WIDTH, _FEWEST_LINE_CELLS, _MOST_LINE_CELLS = 0.07, 64, 4096
-# Deviations that a cell of the line is wide where rounds are few.
-_NARROW = 0.02
+# Deviations that a cell of the line is wide where rounds are few, and from which on a normal law is nearly below all doubles.
+_NARROW, _FAR_APART = 0.02, 25.0
 # Normal laws that lie no further apart than this many deviations show no ripples: e^(-2 pi^2/1.5^2) of the density.
 _BLURRED = 1.5
 # Components that are rarer than this are nowhere followed,
@@ -185,6 +185,8 @@ class ExplicitPair(Law):
     def _parts(self, *, backward: bool) -> tuple[Law, ...]:
         if self.log_scale is None or self._one_component:
             return (_Backward(self) if backward else self,)
+        if self._far_apart:
+            return ()
         line = (self._narrow_cells.backward() if backward else self._narrow_cells).one_round()
         if self.dimension == 1 or self.log_scale == 0.0:
             return (line,)
@@ -194,6 +196,17 @@ class ExplicitPair(Law):
     def curve(self) -> TradeOff:
         """As `one_round`."""
         return self._seen(backward=False)
+
+    @cached_property
+    def _far_apart(self) -> bool:
+        """Whether one law lives where the other has cells too small for a double."""
+        ends = []
+        for one, other in ((self.p, self.q), (self.q, self.p)):
+            means = np.sort(other.means)
+            after = np.clip(np.searchsorted(means, one.means), 1, means.size - 1) if means.size > 1 else 0
+            nearest = np.minimum(np.abs(one.means - means[after]), np.abs(one.means - means[after - 1]))
+            ends.append(float(np.max(nearest)) / float(other.scales.min()))
+        return max(ends) > _FAR_APART
 
     @property
     def _one_component(self) -> bool:
@@ -471,5 +484,12 @@ def _radii(dof: int, p: LineMixture, q: LineMixture) -> Array:
     for mixture in (p, q):
         size = np.cbrt(dof * np.square(mixture.scales))
         roots.append(LineMixture(mixture.weights, (1.0 - spread) * size, math.sqrt(spread) * size))
-    edges = _quantiles(_RINGS, *roots)[1:-1]
+    if p.weights.size > _FEW:
+        edges = _quantiles(_RINGS, *roots)[1:-1]
+    else:
+        # a few sizes may be far apart: the same levels for each
+        means, place = np.unique(np.concatenate([one.means for one in roots]), return_index=True)
+        scales = np.concatenate([one.scales for one in roots])[place]
+        edges = np.unique(means[:, None] + scales[:, None] * np.linspace(-REACH, REACH, _RINGS // 2))
+        edges = edges[:: max(1, edges.size // (2 * _RINGS))]
     return np.unique(np.maximum(edges, 0.1 * float(roots[0].means.min())) ** 3)

@@ -66,8 +66,8 @@ class OrthogonalPair(Law):
 
     def in_parts(self) -> tuple[Law, ...]:
         """All-zero pair and line, each in its own parts."""
-        each = (one.backward() if self.reverse else one for one in (self.zero, self.beside))
-        return tuple(part for one in each for part in one.in_parts())
+        each = [(one.backward() if self.reverse else one).in_parts() for one in (self.zero, self.beside)]
+        return tuple(part for parts in each for part in parts) if all(each) else ()
 
     def one_round(self) -> TradeOff:
         """What the cells of x.u and of x.v tell, and the rest of the output."""

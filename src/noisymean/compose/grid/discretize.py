@@ -180,6 +180,9 @@ def _under(edges: Array, tails: Tails, rounding: float, slack: float, masses: tu
     shallow, steep = np.where(plain, 0.0, shallow), np.where(plain, np.exp(np.minimum(edges, 0.0)), tangent)
     # delta falls, so from u = 1 on it is no less than further right; left of an edge that is raised to that, no more than that
     start = max(meet, int(np.searchsorted(edges, 0.0)))
+    if np.max(delta[start:]) - delta[start] <= q_below[start]:
+        # to raise the first one would cost all that is left of it
+        delta[start:] = np.minimum(delta[start:], delta[start])
     level = np.maximum.accumulate(delta[start:][::-1])[::-1]
     raised = np.flatnonzero(level > delta[start:])
     if raised.size:

@@ -30,7 +30,7 @@ from noisymean.tradeoff import Side, TradeOff
 
 _ULP = 2.3e-16
 # Share of epsilon that the bracket may be wide, and of a smaller epsilon than that as if it were so large.
-_AIM, _SMALL = 5e-5, 1e-2
+_AIM, _SMALL = 2e-5, 1e-2
 # Cells of a law on the lattice, and of one with larger losses than this while tilts are looked for.
 _CELLS, _COARSE, _LARGE = 2048, 512, 30.0
 # Points of the lattice, and a step beyond which the proofs are not meant.
