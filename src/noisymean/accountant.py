@@ -20,6 +20,7 @@ from noisymean.errors import InvalidInput, Undefined, Unproved, check_number
 from noisymean.lifted import LiftedRounds
 from noisymean.mechanisms import Adjacency, Mechanism, with_public_size
 from noisymean.pairs import ALL_ZERO, ZEROED_OUT, Datasets
+from noisymean.rate_chain import RateChained
 from noisymean.runs import Run
 from noisymean.tradeoff import LARGEST_EPSILON, Side
 from noisymean.verdict import Claim, check_order, decide
@@ -151,7 +152,7 @@ def guaranteed_one_way(run: Run, question: Question, *, reverse: bool, enough: f
 
 
 # The order in which proofs are asked: the lift is nearly always the best, chains are slow.
-_COST: dict[type, int] = {LiftedRounds: 0, Rounds: 1, ChainedRounds: 2}
+_COST: dict[type, int] = {LiftedRounds: 0, Rounds: 1, RateChained: 2, ChainedRounds: 3}
 
 
 def account(

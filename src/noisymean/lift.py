@@ -124,7 +124,7 @@ class Lift:
         most = math.exp(0.5 * spread * spread) * (1.0 + 1.0 / (self.length * (reach - spread)))
         outside = 2.0 * math.exp(float(log_ndtr(spread - reach)))
         beyond = outside * (abs(moved) + ratio * most * math.exp(0.5 * spread * spread))
-        return Cells(_normal_masses(edges), x - doubt, x + doubt, outside, beyond)
+        return Cells(normal_masses(edges), x - doubt, x + doubt, outside, beyond)
 
     def _fall(self, y: Array, half: float) -> tuple[Array, Array]:
         """1 - rho(y) in the middle of cells, and how far it may be from that within `half` a cell's width."""
@@ -241,7 +241,7 @@ class Cells:
         return min(surely, at(step) * (1.0 + _ROUNDING))
 
 
-def _normal_masses(edges: Array) -> Array:
+def normal_masses(edges: Array) -> Array:
     """Mass of a standard normal variable in each cell, rounded up; of the smaller tails, so that far cells keep their digits."""
     small = ndtr(-np.abs(edges))
     inner = (edges[:-1] < 0.0) & (edges[1:] > 0.0)

@@ -11,6 +11,8 @@ together (`Lifted`). Composed, the first holds for T rounds because dominating p
     chains         D over its own denominator -> D over that of D' -> D', and back     docs/theory.md, "EASGM and FEASGM: chains"
     lifted         the all-zero pair, beside N coins                                   docs/theory.md, "The all-zero pair is the
                                                                                        worst, up to N coins": `lifted`
+    mean in rate   the all-zero pair beside N coins of another rate, by a chain        docs/theory.md, "Few records: the mean in
+                                                                                       the rate": `rate_chain`
 
 The paper sums over all 2^N batches; the worst-case means depend on |B| only, so here it is a sum over N + 1 sizes with
 binomial weights. K is N for EASGM and floor(Nq) for FEASGM; s = K/(K+1).
@@ -38,6 +40,7 @@ from noisymean.mechanisms import BatchDenominator, DatasetDenominator, Mechanism
 from noisymean.noisy_sum import noisy_sum
 from noisymean.numerics import binomial
 from noisymean.numerics.logs import Array
+from noisymean.rate_chain import MOST_RECORDS, RateChained
 from noisymean.tradeoff import Law, TradeOff
 from noisymean.words import OF_PAPER, ProofName
 
@@ -114,7 +117,21 @@ class Lifted:
         return LiftedRounds((Moving(self.mechanism, 1),)).lower(alpha)
 
 
-Proof: TypeAlias = Direct | Chain | Lifted
+@final
+@dataclass(frozen=True, eq=False)
+class MeanInRate:
+    """The all-zero pair beside coins of another rate, by a chain whose other link is Renyi's: for few records."""
+
+    mechanism: DatasetDenominator
+    name: ProofName = ProofName.RATE
+    of_paper: bool = False
+
+    def lower(self, alpha: ArrayLike) -> Array:
+        """The bound for one round."""
+        return RateChained((Moving(self.mechanism, 1),)).lower(alpha)
+
+
+Proof: TypeAlias = Direct | Chain | Lifted | MeanInRate
 
 
 class LowerBound(Protocol):
@@ -190,8 +207,9 @@ def _of_dataset(mechanism: DatasetDenominator) -> tuple[Proof, ...]:
     moved, sum_only = mechanism.neighbours, noisy_sum(mechanism)
     if mechanism.is_sum:
         return (Direct(ProofName.NOISY_SUM, sum_only),)
+    few = () if (mechanism.dataset_size or 0) > MOST_RECORDS else (MeanInRate(mechanism),)
     if not moved.paper_like:
-        return (Direct(ProofName.COUPLED, BySize(mechanism, partial(coupled, mechanism))), Lifted(mechanism))
+        return Direct(ProofName.COUPLED, BySize(mechanism, partial(coupled, mechanism))), Lifted(mechanism), *few
     big_k = moved.big_k()
     assert big_k is not None, "something moves"
     everything = Direct(ProofName.TRANSPARENT, BySize(mechanism, partial(_shifted_and_joined, mechanism, big_k)))
@@ -205,6 +223,7 @@ def _of_dataset(mechanism: DatasetDenominator) -> tuple[Proof, ...]:
         # D -> D' over the denominator of D -> D' over its own
         Chain(sum_only, BySize(mechanism, partial(batch_shift, mechanism, big_k, 0.0, 1))),
         Lifted(mechanism),
+        *few,
     )
 
 
@@ -468,10 +487,6 @@ class SizeTold(Law):
 
     def several(self) -> SizeRevealed:
         return self._coarse
-
-    @property
-    def dear(self) -> bool:
-        return True
 
     @property
     def cumulants(self) -> Cumulants:

@@ -10,7 +10,8 @@ A noise schedule, two phases of training, DP-SGD beside other releases: each seg
                 directly: a law that dominates each segment, so that their product dominates the run (adaptive composition)
                 by a chain P -> P' -> Q: in a segment whose denominator moves, P' is as in that segment's own chain; in all
                 others P' = P, which costs the first link nothing, and the second is the direct proof
-                by the lift: the all-zero pairs and coins of all segments that move, beside the direct proofs of the others
+                by the lift: the all-zero pairs and coins of all segments that move, beside the direct proofs of the others;
+                likewise with the mean in the rate
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ from noisymean.lifted import LiftedRounds, Moving
 from noisymean.mechanisms import Mechanism, Segment
 from noisymean.noisy_sum import claimed, noisy_sum
 from noisymean.pairs import ALL_ZERO, Datasets
-from noisymean.proofs import Chain, Direct, Lifted, proofs, transparent
+from noisymean.proofs import Chain, Direct, Lifted, MeanInRate, proofs, transparent
+from noisymean.rate_chain import RateChained
 from noisymean.tradeoff import Law
 from noisymean.words import ProofName, Said
 
@@ -219,6 +221,9 @@ def _guarantees(run: Run) -> tuple[Guarantee, ...]:
         coins = tuple(Moving(one.mechanism, segment.steps) for segment, found in lifted for one in found)
         others = [(steps, one.law) for ((steps, one), *_), (_, found) in zip(direct, lifted, strict=True) if not found]
         answers.append(Guarantee((ProofName.LIFT,), LiftedRounds(coins, tuple(others))))
+        # segments that move are of one dataset: few records in one are few in all
+        if any(isinstance(one, MeanInRate) for _, found in each for one in found):
+            answers.append(Guarantee((ProofName.RATE,), RateChained(coins, tuple(others))))
     return tuple(answers)
 
 

@@ -99,14 +99,14 @@ class Law(ABC):
         """Whether `several` and `cumulants` are of less than `one_round` is."""
         return False
 
-    @property
-    def dear(self) -> bool:
-        """Whether K takes longer to evaluate than the curve."""
-        return False
-
     def power(self, count: int) -> Law | None:
         """`count` rounds as one law, where that is closed; None where it is not."""
         return None
+
+    @property
+    def few_are_slow(self) -> bool:
+        """Whether K of a handful of rounds tends to decay slowly: then a lattice is asked before a contour integral is tried."""
+        return False
 
     def in_parts(self) -> tuple[Law, ...]:
         """Independent laws whose product this is, or bounds from the same side, for sums that add them one by one.

@@ -207,6 +207,7 @@ class ProofName(StrEnum):
     CHAIN = "through a third law"
     COUPLED = "both batches drawn together and revealed"
     LIFT = "all-zero pair and coins"
+    RATE = "all-zero pair, and the mean put into the rate"
 
 
 # The paper's own theorems.

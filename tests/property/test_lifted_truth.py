@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,11 +18,13 @@ from scipy.stats import norm
 import noisymean as nm
 import truth as line_truth
 from lift_cases import Case, adaptive_faults, drawn, faults, lifted, refuted
-from lift_oracle import Gradients, Moved, adaptive_truth, families, gradients_of, tradeoff, truth
+from lift_oracle import Gradients, Moved, Truth, adaptive_truth, families, gradients_of, tradeoff, truth
 from noisymean import lifted as the_theorem
+from noisymean.accountant import Question, guaranteed_one_way
 from noisymean.laws.coins import Block, fair
 from noisymean.laws.gaussian import gaussian_pair
 from noisymean.lift import Cells
+from noisymean.runs import Run
 from noisymean.tradeoff import Side
 
 DIRECTIONS = (False, True)
@@ -60,6 +63,36 @@ def test_gradients_may_follow_what_was_released(number: int) -> None:
 @pytest.mark.parametrize("number", range(100))
 def test_gradients_may_follow_what_was_released_in_many_more_runs(number: int) -> None:
     assert_none(adaptive_faults(number))
+
+
+@pytest.mark.parametrize("backward", DIRECTIONS)
+@pytest.mark.parametrize("with_a_sum", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("size", [6, 25])
+def test_a_schedule_leaks_no_more_than_it_says(size: int, with_a_sum: bool, backward: bool) -> None:
+    """Segments of other rates and noises, and one that does not move: the sum of independent losses."""
+    shrink = size / (size + 1)
+    told = [(0.2, 1.5, 2), (0.4, 3.0, 1)]
+    common = {"dataset_size": size, "dimension": 1}
+    run: list[tuple[Any, int]] = [
+        (nm.EASGM(sample_rate=rate, noise_multiplier=sigma, **common), steps) for rate, sigma, steps in told
+    ]
+    moves = [(Moved(rate, rate, shrink, shrink, sigma), steps) for rate, sigma, steps in told]
+    if with_a_sum:
+        run.append((nm.SGM(sample_rate=0.3, noise_multiplier=2.0, **common), 1))
+        moves.append((Moved(0.3, 0.3, 1.0, 1.0, 2.0), 1))
+    generator = np.random.default_rng(0)
+    for delta in (1e-2, 1e-5):
+        if with_a_sum:
+            epsilon = guaranteed_one_way(Run.of(run, None), Question(delta), reverse=backward).value
+        else:
+            rounds = the_theorem.LiftedRounds(tuple(the_theorem.Moving(one, steps) for one, steps in run))
+            epsilon = (rounds.inverse() if backward else rounds).epsilon(delta, Side.ABOVE)
+        for family in families(size, 1):
+            gradients = gradients_of(family, size, 1, generator)
+            parts = [
+                (steps, axis.losses(backward=backward)) for moved, steps in moves for axis in gradients.axes(moved)
+            ]
+            assert Truth([parts]).delta(epsilon) <= delta, (family, delta, Truth([parts]).epsilon(delta), epsilon)
 
 
 # --- the test has teeth: without coins, or with half of their variance, it fails -------------------------------------------

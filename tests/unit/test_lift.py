@@ -117,10 +117,10 @@ def test_cells_hold_all_of_a_normal_variable(lift: Lift) -> None:
 
 
 def test_masses_are_rounded_up() -> None:
-    from noisymean.lift import _normal_masses
+    from noisymean.lift import normal_masses
 
     edges = np.concatenate([np.linspace(-36.0, -0.4, 90), np.linspace(-0.4, 36.0, 95)[1:]])
-    mass = _normal_masses(edges)
+    mass = normal_masses(edges)
     for i in range(mass.size):
         with mp.workdps(400):
             exact = mpmath.ncdf(mpf(edges[i + 1])) - mpmath.ncdf(mpf(edges[i]))

@@ -3,7 +3,7 @@
 - one round: the one-round curve itself, unless it is known less well than the integral;
 - few rounds: a `lattice`, a bracket;
 - many rounds: the contour integral of `contour`, exact and independent of their number;
-- a loss that is nearly an atom, where that integral converges slowly: the lattice again, or the `grid`, a bracket too.
+- a loss that is nearly an atom, where that integral converges slowly: the `grid`, a bracket too.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Protocol, TypeVar, final
 
 import numpy as np
@@ -55,23 +55,16 @@ class Rounds:
     def epsilon_of_log(self, log_delta: float, side: Side, *, near: float | None = None) -> float:
         """The same for a delta that may be too small to be written down."""
         if (log_delta, side) not in self._answers:
-            # cells of leakage end where less than this is left
-            least = -math.inf if side is Side.ABOVE else _LEAST_ON_LATTICE
-            self._answers[log_delta, side] = self._epsilon(log_delta, side, near, log_delta > least)
+            self._answers[log_delta, side] = self._epsilon(log_delta, side, near)
         return self._answers[log_delta, side]
 
-    def _epsilon(self, log_delta: float, side: Side, near: float | None, meant: bool) -> float:
-        def on_lattice(lattice: LatticeComposition) -> float | None:
-            found = lattice.epsilon_of_log(log_delta, side)
-            if side is Side.BELOW and found is not None:
-                # of a law in cells chords from below may leave little
-                most = lattice.epsilon_of_log(log_delta, Side.ABOVE)
-                return found if most is not None and found >= _NARROW * most else None
-            return found
-
-        found = self._on_lattice(on_lattice, meant and self._few)
-        if found is not None:
-            return found
+    def _epsilon(self, log_delta: float, side: Side, near: float | None) -> float:
+        # cells of leakage end where less than this is left
+        few = side is Side.ABOVE or log_delta > _LEAST_ON_LATTICE
+        if self._lattice_first and few:
+            found = self._few(lambda lattice: lattice.epsilon_of_log(log_delta, side))
+            if found is not None:
+                return found
         if side is Side.BELOW and (closed := self._closed_part) is not None:
             # all but a closed law looked away from: nothing is lost by it where that one says this much
             least = float(closed.epsilon_of_log(log_delta, side))
@@ -81,7 +74,7 @@ class Rounds:
             return math.inf
         return self._first_that_works(
             lambda engine: float(engine.epsilon_of_log(log_delta, side, near=near)),
-            lambda: self._on_lattice(on_lattice, meant and not self._few),
+            lambda lattice: lattice.epsilon_of_log(log_delta, side) if few else None,
             lambda grid: grid.epsilon_of_log(log_delta, side),
         )
 
@@ -97,17 +90,13 @@ class Rounds:
         """
         if not 0.0 < epsilon < math.inf:
             return False
-
-        def on_lattice(lattice: LatticeComposition) -> bool | None:
-            return lattice.at_most(epsilon, log_delta)
-
-        if (seen := self._on_lattice(on_lattice, self._few)) is not None:
+        if self._lattice_first and (seen := self._few(lambda one: one.at_most(epsilon, log_delta))) is not None:
             return seen
         if (seen := self._seen_at_once(epsilon, log_delta)) is not None:
             return seen
         return self._first_that_works(
             lambda engine: float(engine.log_delta(epsilon, Side.ABOVE)) <= log_delta,
-            lambda: self._on_lattice(on_lattice, not self._few),
+            lambda lattice: lattice.at_most(epsilon, log_delta),
             lambda grid: (rough and grid.at_most(epsilon, log_delta)) or None,
             # an epsilon far from the one that is asked for says little about the next question
             remember=False,
@@ -126,17 +115,14 @@ class Rounds:
     def log_delta(self, epsilon: float, side: Side) -> float:
         """log delta(epsilon) on the stated side."""
 
-        def on_lattice(lattice: LatticeComposition) -> float | None:
+        def few(lattice: LatticeComposition) -> float | None:
             found = lattice.log_delta(epsilon, side)
             return found if found is not None and found > _LEAST_ON_LATTICE else None
 
-        found = self._on_lattice(on_lattice, self._few)
-        if found is not None:
-            return found
+        if self._lattice_first and (known := self._few(few)) is not None:
+            return known
         return self._first_that_works(
-            lambda engine: self._log_delta(engine, epsilon, side),
-            lambda: self._on_lattice(on_lattice, not self._few),
-            lambda grid: grid.log_delta(epsilon, side),
+            lambda engine: self._log_delta(engine, epsilon, side), few, lambda grid: grid.log_delta(epsilon, side)
         )
 
     @staticmethod
@@ -231,24 +217,10 @@ class Rounds:
         curve = powers[0].one_round()
         return curve.inverse() if self.reverse else curve
 
-    @property
-    def _dear(self) -> bool:
-        """Rounds whose K is dearer than their transform."""
-        return self._number <= _FEW_DEAR_ROUNDS and any(law.dear for _, law in self._laws)
-
-    @property
-    def _few(self) -> bool:
-        """Rounds for which a lattice is the first thing to try."""
-        return self._number <= _FEW_ROUNDS or self._dear
-
-    @cached_property
-    def _number(self) -> int:
-        return sum(count for count, _ in self._laws)
-
     @cached_property
     def _lattice(self) -> LatticeComposition | None:
-        """The rounds on a lattice, where they are not too many; None too for one that has a curve of its own."""
-        if self._number > _MOST_ON_LATTICE:
+        """The rounds on a lattice, where they are few; None too for one that has a curve of its own."""
+        if sum(count for count, _ in self._laws) > _FEW_ROUNDS:
             return None
         each = [(count, law.in_parts()) for count, law in self._laws]
         parts = [(count, one) for count, laws in each for one in laws]
@@ -262,21 +234,27 @@ class Rounds:
             tuple((count, curve.inverse()) for count, curve in curves) if self.reverse else curves
         )
 
-    def _on_lattice(self, ask: Callable[[LatticeComposition], Result | None], meant: bool = True) -> Result | None:
-        """An answer for few rounds, where a lattice is `meant` for the question; None where there is none."""
-        if not meant or self._lattice is None:
+    @property
+    def _lattice_first(self) -> bool:
+        """Whether the contour integral of few rounds is likely to be slow."""
+        return any(law.few_are_slow for _, law in self.parts) and self._lattice is not None
+
+    def _few(self, ask: Callable[[LatticeComposition], Result | None]) -> Result | None:
+        """An answer for few rounds; None where there is none."""
+        if self._lattice is None:
             return None
         with np.errstate(all="ignore"):
             return ask(self._lattice)
 
-    @cached_property
+    @property
     def _slow(self) -> list[bool]:
-        return []
+        """Not empty if the contour integral was found to be slow for such rounds."""
+        return _found_slow(self.parts, self.reverse)
 
     def _first_that_works(
         self,
         ask: Callable[[TradeOff], Result],
-        ask_lattice: Callable[[], Result | None],
+        ask_lattice: Callable[[LatticeComposition], Result | None],
         ask_grid: Callable[[GridComposition], Result],
         *,
         remember: bool = True,
@@ -286,13 +264,20 @@ class Rounds:
                 with np.errstate(all="ignore"):
                     return ask(self._exact)
             except SlowDecay:
-                if remember:
+                if remember or self._lattice is not None:
                     # the next question will most likely end here too
                     self._slow.append(True)
+        if (few := self._few(ask_lattice)) is not None:
+            return few
         if (curve := self._one_round_curve) is not None:
             return ask(curve.inverse() if self.reverse else curve)
-        found = ask_lattice()
-        return ask_grid(self.grid) if found is None else found
+        return ask_grid(self.grid)
+
+
+@lru_cache(maxsize=32)
+def _found_slow(parts: tuple[tuple[int, Law], ...], reverse: bool) -> list[bool]:
+    """Of rounds of the same laws, which other chains and the other pair of neighbours may have as well."""
+    return []
 
 
 @final
@@ -382,9 +367,7 @@ def improved(curve: DeltaCurve, best: float, log_delta: float) -> float:
 # Shares of delta given to the second link, falling; the optimum is flat.
 _SHARES = (0.95, 0.5, 0.05)
 # Rounds that a lattice is for, and the least log delta.
-_FEW_ROUNDS, _FEW_DEAR_ROUNDS, _MOST_ON_LATTICE, _LEAST_ON_LATTICE = 12, 64, 400, -32.0
-# Lower over upper end of a bracket that is worth having.
-_NARROW = 0.99
+_FEW_ROUNDS, _LEAST_ON_LATTICE = 12, -32.0
 # Points of the grid, and evaluations of closed forms on it.
 _MOST_POINTS = 1 << 15
 _FEWEST_POINTS = 1 << 12

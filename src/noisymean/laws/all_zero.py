@@ -70,6 +70,10 @@ class NewRecord(Law):
     def one_round(self) -> TradeOff:
         return self._split
 
+    @property
+    def few_are_slow(self) -> bool:
+        return True
+
     def backward(self) -> NewRecord:
         """The same with each cell rounded the other way."""
         return _new_record(self.rate, self.shift, self.log_scale, not self.reverse)

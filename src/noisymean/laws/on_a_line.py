@@ -35,7 +35,7 @@ _MOST_NODES = 512
 _CELLS, _RINGS = 384, 192
 # Cells of a line: their width in deviations, and how many at least and at most.
 _WIDTH, _FEWEST_LINE_CELLS, _MOST_LINE_CELLS = 0.07, 64, 4096
-# Deviations that a cell of the line is wide where rounds are few, and from which on a normal law is nearly below all doubles.
+# Deviations that a cell of the line is wide where rounds are few, and from which on a normal law is too small for a double.
 _NARROW, _FAR_APART = 0.02, 25.0
 # Normal laws that lie no further apart than this many deviations show no ripples: e^(-2 pi^2/1.5^2) of the density.
 _BLURRED = 1.5
@@ -161,11 +161,6 @@ class ExplicitPair(Law):
         return self._cumulants(backward=False)
 
     @property
-    def dear(self) -> bool:
-        """Where there is a scale for each size of a batch."""
-        return self._many_scales
-
-    @property
     def coarse(self) -> bool:
         """Where both laws are mixtures."""
         return self._two_mixtures and self.log_scale != 0.0
@@ -177,6 +172,10 @@ class ExplicitPair(Law):
     def backward(self) -> Law:
         """The same pair with each cell rounded the other way."""
         return _Backward(self)
+
+    @property
+    def few_are_slow(self) -> bool:
+        return True
 
     def in_parts(self) -> tuple[Law, ...]:
         """The line and what lies across it, where each side has one scale."""
@@ -345,15 +344,15 @@ class _Backward(Law):
         return self.pair._cumulants(backward=True)
 
     @property
-    def dear(self) -> bool:
-        return self.pair.dear
-
-    @property
     def coarse(self) -> bool:
         return self.pair.coarse
 
     def power(self, count: int) -> Law | None:
         return self.pair.power(count)
+
+    @property
+    def few_are_slow(self) -> bool:
+        return True
 
     def in_parts(self) -> tuple[Law, ...]:
         return self.pair._parts(backward=True)

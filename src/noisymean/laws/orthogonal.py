@@ -64,6 +64,10 @@ class OrthogonalPair(Law):
             return None
         return Sum(((1, zero.cumulants), (1, beside.cumulants)))
 
+    @property
+    def few_are_slow(self) -> bool:
+        return True
+
     def in_parts(self) -> tuple[Law, ...]:
         """All-zero pair and line, each in its own parts."""
         each = [(one.backward() if self.reverse else one).in_parts() for one in (self.zero, self.beside)]

@@ -34,7 +34,7 @@ _AIM, _SMALL = 2e-5, 1e-2
 # Cells of a law on the lattice, and of one with larger losses than this while tilts are looked for.
 _CELLS, _COARSE, _LARGE = 2048, 512, 30.0
 # Points of the lattice, and a step beyond which the proofs are not meant.
-_MOST_POINTS, _WIDEST = 1 << 16, 0.25
+_MOST_POINTS, _WIDEST = 1 << 18, 0.25
 # Tilts that are looked at, and what is added to or taken from the best one for the ends of the window.
 _TILTS = np.exp2(np.arange(-30.0, 42.0) / 3.0)
 _FURTHER = np.exp2(np.arange(-12.0, 17.0) / 2.0)
