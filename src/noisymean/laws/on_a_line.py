@@ -29,7 +29,7 @@ from noisymean.laws.gaussian import across_only, gaussian_pair
 from noisymean.laws.line_rule import LineCumulants, log_normal
 from noisymean.numerics.logs import Array
 from noisymean.pairs import Datasets
-from noisymean.tradeoff import Law, TradeOff
+from noisymean.tradeoff import A_FEW_DOZEN, A_HANDFUL, Law, TradeOff
 
 _MOST_NODES = 512
 _CELLS, _RINGS = 384, 192
@@ -174,8 +174,8 @@ class ExplicitPair(Law):
         return _Backward(self)
 
     @property
-    def few_are_slow(self) -> bool:
-        return True
+    def slow_rounds(self) -> int:
+        return A_FEW_DOZEN if self._many_scales else A_HANDFUL
 
     def in_parts(self) -> tuple[Law, ...]:
         """The line and what lies across it, where each side has one scale."""
@@ -351,8 +351,8 @@ class _Backward(Law):
         return self.pair.power(count)
 
     @property
-    def few_are_slow(self) -> bool:
-        return True
+    def slow_rounds(self) -> int:
+        return self.pair.slow_rounds
 
     def in_parts(self) -> tuple[Law, ...]:
         return self.pair._parts(backward=True)
