@@ -42,7 +42,7 @@ from noisymean.noisy_sum import noisy_sum
 from noisymean.numerics import binomial
 from noisymean.numerics.logs import Array
 from noisymean.rate_chain import MOST_RECORDS, RateChained
-from noisymean.tradeoff import Law, TradeOff
+from noisymean.tradeoff import A_FEW_DOZEN, Law, TradeOff
 from noisymean.words import OF_PAPER, ProofName
 
 # How many deviations out of the middle a threshold counts when the roughness of a sum over sizes is judged.
@@ -429,6 +429,10 @@ class SizeTold(Law):
 
     def several(self) -> SizeRevealed:
         return self._coarse
+
+    @property
+    def slow_rounds(self) -> int:
+        return A_FEW_DOZEN
 
     @property
     def cumulants(self) -> Cumulants:

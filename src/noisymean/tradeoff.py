@@ -39,6 +39,8 @@ from noisymean.numerics.logs import Array, log_difference
 LARGEST_EPSILON = 1e9
 # e^t beyond this is no longer a double.
 _LARGEST_EXPONENT = 700.0
+# A handful of rounds, and as many of a law whose K is dear as a lattice is faster for.
+A_HANDFUL, A_FEW_DOZEN = 12, 64
 # |log delta - goal| from which on Newton's step is the distance.
 _NEARLY_MET = 0.01
 
@@ -104,9 +106,9 @@ class Law(ABC):
         return None
 
     @property
-    def few_are_slow(self) -> bool:
-        """Whether K of a handful of rounds tends to decay slowly: then a lattice is asked before a contour integral is tried."""
-        return False
+    def slow_rounds(self) -> int:
+        """Of so many rounds K tends to decay slowly, or to be dear: a lattice is asked before a contour integral is tried."""
+        return 0
 
     def in_parts(self) -> tuple[Law, ...]:
         """Independent laws whose product this is, or bounds from the same side, for sums that add them one by one.

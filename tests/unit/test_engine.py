@@ -83,7 +83,6 @@ ENGINES = {
     "pair": (Rounds(((30, pair(50, 0.1, 200)),)), 1e-5),
     "unlike": (Rounds(((100, sgm(0.02, 1.0)), (10, pair(9, 0.1, 80)), (5, gaussian(0.1)))), 1e-5),
     "easgm pair": (first_pair(nm.EASGM, 500, 900, 0.05, 1.5, 100), 1e-5),
-    # up to 64 dimensions the one-round curve is that of cells, which leaks a little less than what the contour integrates
     "feasgm pair": (first_pair(nm.FEASGM, 399, 80, 0.05, 2.0, 100), 1e-5),
     # so few records that the coarse groups of the grid and the fine ones of the contour are both single sizes
     "easgm transparent": (guarantee_of(nm.EASGM, 40, 200, 0.1, 2.0, 60), 1e-5),
@@ -105,7 +104,8 @@ def test_the_contour_lies_inside_the_bracket_of_the_grid(name: str, reverse: boo
     with np.errstate(all="ignore"):
         value = exact.epsilon(delta)
     assert low <= value * (1.0 + 1e-9)
-    assert value * (1.0 - 1e-9) <= high
+    # a pair's cells leak a little less than what the contour integrates
+    assert value * (1.0 - (1e-4 if "pair" in name else 1e-9)) <= high
     # and the grid is no empty promise
     assert high - low < 0.05 * high
 
@@ -238,13 +238,13 @@ class TestChain:
 
     def test_is_worked_out_where_one_evaluation_does_not_tell(self) -> None:
         """Rounds of which only the curve is known go on the grid: slow, and no reason to leave the chain out."""
-        on_the_grid = Rounds(((32, ByHand(lambda: Gaussian(0.075), None)),))
+        on_the_grid = Rounds(((1024, ByHand(lambda: Gaussian(0.01), None)),))
         chain = ChainedRounds(on_the_grid, Rounds(((1, gaussian(0.5)),)))
-        alone = Gaussian(0.075 * math.sqrt(32.0)).epsilon(1e-5)
+        alone = Gaussian(0.01 * math.sqrt(1024.0)).epsilon(1e-5)
         assert on_the_grid.at_most(50.0, math.log(1e-5)) is True
         # a rough look does not say no
         assert on_the_grid.at_most(0.99 * alone, math.log(1e-5)) is None
-        exact = Gaussian(0.075 * math.sqrt(32.0) + 0.5).epsilon(1e-5)
+        exact = Gaussian(0.01 * math.sqrt(1024.0) + 0.5).epsilon(1e-5)
         assert (
             exact
             <= improved(chain, improved(Rounds(((1, gaussian(5.0)),)), math.inf, math.log(1e-5)), math.log(1e-5))

@@ -219,8 +219,8 @@ class Rounds:
 
     @cached_property
     def _lattice(self) -> LatticeComposition | None:
-        """The rounds on a lattice, where they are few; None too for one that has a curve of its own."""
-        if sum(count for count, _ in self._laws) > _FEW_ROUNDS:
+        """The rounds on a lattice, where they are not too many; None too for one that has a curve of its own."""
+        if sum(count for count, _ in self._laws) > _MOST_ON_LATTICE:
             return None
         each = [(count, law.in_parts()) for count, law in self._laws]
         parts = [(count, one) for count, laws in each for one in laws]
@@ -237,7 +237,8 @@ class Rounds:
     @property
     def _lattice_first(self) -> bool:
         """Whether the contour integral of few rounds is likely to be slow."""
-        return any(law.few_are_slow for _, law in self.parts) and self._lattice is not None
+        slow = max((law.slow_rounds for _, law in self.parts), default=0)
+        return sum(count for count, _ in self._laws) <= slow and self._lattice is not None
 
     def _few(self, ask: Callable[[LatticeComposition], Result | None]) -> Result | None:
         """An answer for few rounds; None where there is none."""
@@ -367,7 +368,7 @@ def improved(curve: DeltaCurve, best: float, log_delta: float) -> float:
 # Shares of delta given to the second link, falling; the optimum is flat.
 _SHARES = (0.95, 0.5, 0.05)
 # Rounds that a lattice is for, and the least log delta.
-_FEW_ROUNDS, _LEAST_ON_LATTICE = 12, -32.0
+_MOST_ON_LATTICE, _LEAST_ON_LATTICE = 400, -32.0
 # Points of the grid, and evaluations of closed forms on it.
 _MOST_POINTS = 1 << 15
 _FEWEST_POINTS = 1 << 12

@@ -24,7 +24,7 @@ from noisymean.laws.on_a_line import ExplicitPair, LineMixture, from_one_mean
 from noisymean.mechanisms import Neighbours
 from noisymean.numerics.logs import Array
 from noisymean.pairs import Added
-from noisymean.tradeoff import Law, TradeOff
+from noisymean.tradeoff import A_HANDFUL, Law, TradeOff
 
 # Cells of the line: most of them within so many deviations of a mean, a few until nothing is left.
 _CELLS, _MIDDLE = 4096, 9.0
@@ -71,8 +71,8 @@ class NewRecord(Law):
         return self._split
 
     @property
-    def few_are_slow(self) -> bool:
-        return True
+    def slow_rounds(self) -> int:
+        return A_HANDFUL
 
     def backward(self) -> NewRecord:
         """The same with each cell rounded the other way."""

@@ -29,10 +29,10 @@ from noisymean.laws.gaussian import across_only, gaussian_pair
 from noisymean.laws.line_rule import LineCumulants, log_normal
 from noisymean.numerics.logs import Array
 from noisymean.pairs import Datasets
-from noisymean.tradeoff import Law, TradeOff
+from noisymean.tradeoff import A_FEW_DOZEN, A_HANDFUL, Law, TradeOff
 
 _MOST_NODES = 512
-_CELLS, _RINGS = 384, 96
+_CELLS, _RINGS = 384, 192
 # Cells of a line: their width in deviations, and how many at least and at most.
 _WIDTH, _FEWEST_LINE_CELLS, _MOST_LINE_CELLS = 0.07, 64, 4096
 # Deviations that a cell of the line is wide where rounds are few, and from which on a normal law is too small for a double.
@@ -174,8 +174,8 @@ class ExplicitPair(Law):
         return _Backward(self)
 
     @property
-    def few_are_slow(self) -> bool:
-        return True
+    def slow_rounds(self) -> int:
+        return A_FEW_DOZEN if self._many_scales else A_HANDFUL
 
     def in_parts(self) -> tuple[Law, ...]:
         """The line and what lies across it, where each side has one scale."""
@@ -351,8 +351,8 @@ class _Backward(Law):
         return self.pair.power(count)
 
     @property
-    def few_are_slow(self) -> bool:
-        return True
+    def slow_rounds(self) -> int:
+        return self.pair.slow_rounds
 
     def in_parts(self) -> tuple[Law, ...]:
         return self.pair._parts(backward=True)
@@ -483,5 +483,12 @@ def _radii(dof: int, p: LineMixture, q: LineMixture) -> Array:
     for mixture in (p, q):
         size = np.cbrt(dof * np.square(mixture.scales))
         roots.append(LineMixture(mixture.weights, (1.0 - spread) * size, math.sqrt(spread) * size))
-    edges = _quantiles(_RINGS, *roots)[1:-1]
+    if p.weights.size > _FEW:
+        edges = _quantiles(_RINGS, *roots)[1:-1]
+    else:
+        # a few sizes may be far apart: the same levels for each
+        means, place = np.unique(np.concatenate([one.means for one in roots]), return_index=True)
+        scales = np.concatenate([one.scales for one in roots])[place]
+        edges = np.unique(means[:, None] + scales[:, None] * np.linspace(-REACH, REACH, _RINGS // 2))
+        edges = edges[:: max(1, edges.size // (2 * _RINGS))]
     return np.unique(np.maximum(edges, 0.1 * float(roots[0].means.min())) ** 3)

@@ -19,7 +19,7 @@ from noisymean.laws.finite import FiniteOutcomes
 from noisymean.laws.on_a_line import ExplicitPair
 from noisymean.numerics.logs import Array
 from noisymean.pairs import Datasets
-from noisymean.tradeoff import Law, TradeOff
+from noisymean.tradeoff import A_HANDFUL, Law, TradeOff
 
 
 @final
@@ -65,8 +65,8 @@ class OrthogonalPair(Law):
         return Sum(((1, zero.cumulants), (1, beside.cumulants)))
 
     @property
-    def few_are_slow(self) -> bool:
-        return True
+    def slow_rounds(self) -> int:
+        return A_HANDFUL
 
     def in_parts(self) -> tuple[Law, ...]:
         """All-zero pair and line, each in its own parts."""
