@@ -200,7 +200,8 @@ def _by_batch(mechanism: BatchDenominator) -> Iterator[ExplicitPair]:
             with_new.present(),
             log_scale=log_scale,
             line_only=not looks,
-            once=(shared, new) != _OF_A_BATCH[0],
+            # of batches that are divided by their size the first pair always leaks most
+            once=mechanism.divides_by_size and (shared, new) != _OF_A_BATCH[0],
             left_out=nodes.slack,
             moved=float(np.max(np.abs(means_with - means) * divisor_with, where=weights > missed, initial=0.0)),
         )

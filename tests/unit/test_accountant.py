@@ -16,7 +16,7 @@ from noisymean.errors import InvalidInput, Undefined
 from noisymean.laws.closed import Gaussian
 from noisymean.laws.gaussian import gaussian_pair
 from noisymean.mechanisms import Mechanism
-from noisymean.pairs import Added
+from noisymean.pairs import AddedAcross
 from noisymean.runs import MOST_STEPS
 from noisymean.tradeoff import TradeOff
 from noisymean.words import BeyondDoubles
@@ -148,7 +148,7 @@ def test_violated() -> None:
     claimed, leaked, sound = epsilons(account)
     assert account.verdict == "violated"
     assert claimed < leaked < sound
-    assert isinstance(account.leakage.pair, Added)
+    assert account.leakage.pair == AddedAcross(1.0, 1.0)
     assert any("700 to 701" in note for note in account.notes)
 
 
@@ -192,7 +192,7 @@ def test_holds_for_the_noisy_sum() -> None:
 
 
 def test_undetermined_where_the_proof_and_the_attack_do_not_meet() -> None:
-    account = nm.account(of(nm.FEASGM, 78_499, 2, "0.1533", 1.472), steps=67, delta=5.7e-3)
+    account = nm.account(of(nm.EASGM, 20, 2, "0.3", 1.0), steps=3, delta=1e-5)
     claimed, leaked, sound = epsilons(account)
     assert account.verdict == "undetermined"
     assert leaked <= claimed < sound

@@ -129,11 +129,11 @@ class TestABatch:
 
 
 def test_a_denominator_of_the_dataset() -> None:
-    """All-zero D: what leaks depends on K, q, sigma and n only, and at these sizes K is 700 for both."""
+    """What leaks depends on K, q, sigma and n, and hardly on N; at these sizes K is 700 for both."""
     fields: dict[str, Any] = {"dimension": 26_010, "sample_rate": "0.005", "noise_multiplier": 10.0}
     own, known = RoundedUp(dataset_size=140_000, **fields), nm.FEASGM(dataset_size=140_199, **fields)
     ours, theirs = (nm.account(one, steps=200, delta=1e-5, pair="larger") for one in (own, known))
-    assert ours.leakage.epsilon == pytest.approx(theirs.leakage.epsilon, rel=1e-9)
+    assert ours.leakage.epsilon == pytest.approx(theirs.leakage.epsilon, rel=1e-3)
     assert ours.guarantee.epsilon is not None
     assert ours.guarantee.epsilon == pytest.approx(theirs.guarantee.epsilon, rel=1e-2)
     assert ours.verdict == "violated"
@@ -226,11 +226,12 @@ class TestWhatFollowsN:
         assert zeroed.guarantee.epsilon == pytest.approx(truth.guarantee.epsilon, rel=1e-9)
         assert zeroed.verdict == "violated"
 
-    def test_where_the_noise_moves_nothing_is_promised(self) -> None:
+    def test_where_the_noise_moves_both_ends_are_known(self) -> None:
         moving = QuieterLater(dataset_size=999, dimension=10, sample_rate=0.01, noise_multiplier=1.0)
         answer = nm.account(moving, steps=10, delta=1e-5, pair="larger")
-        assert answer.guarantee.epsilon is None
-        assert "noise multiplier changes" in str(answer.unproved[0])
+        assert answer.guarantee.epsilon is not None
+        assert answer.leakage.epsilon is not None
+        assert 0.0 < answer.leakage.epsilon <= answer.guarantee.epsilon
 
     def test_a_batch_whose_rate_moves_is_refused(self) -> None:
         """From a rate of 1 to 1/2: batches of ten, and once in 200 times a batch of one at ten times the noise."""
@@ -256,12 +257,12 @@ def test_no_records_and_a_denominator_that_is_not_one() -> None:
 
 @pytest.mark.parametrize("steps", [1, 2])
 def test_a_denominator_that_falls(steps: int) -> None:
-    """No bound covers it, and what leaks is told all the same."""
+    """s is above 1, and both ends are known."""
     falling = Falling(dataset_size=5, dimension=7, sample_rate="0.3", noise_multiplier=1.0)
     answer = nm.account(falling, steps=steps, delta=1e-5)
-    assert answer.guarantee.epsilon is None
+    assert answer.guarantee.epsilon is not None
     assert answer.leakage.epsilon is not None
-    assert answer.leakage.epsilon > 1.0
+    assert 1.0 < answer.leakage.epsilon <= answer.guarantee.epsilon
 
 
 def test_a_denominator_that_jumps() -> None:

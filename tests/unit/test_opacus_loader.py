@@ -11,7 +11,8 @@ import noisymean as nm
 from noisymean.errors import InvalidInput, Undefined
 from noisymean.laws.gaussian import gaussian_pair
 from noisymean.laws.orthogonal import OrthogonalPair
-from rounds_of import guarantee_rounds, leakage_rounds
+from noisymean.words import ProofName
+from rounds_of import leakage_rounds
 
 
 def loader(size: int, batch: int, *, dimension: int = 26_010, sigma: float = 1.0) -> nm.OpacusLoader:
@@ -103,10 +104,10 @@ def test_impossible_batches(batch: float) -> None:
 
 
 class TestAccount:
-    def test_where_the_rate_moves_no_guarantee_is_given(self) -> None:
+    def test_where_the_rate_moves_the_guarantee_is_the_lift(self) -> None:
         account = nm.account(loader(60_000, 600), steps=1, delta=1e-5)
-        assert account.guarantee.epsilon is None
-        assert any("no guarantee" in note for note in account.notes)
+        assert account.guarantee.epsilon is not None
+        assert account.guarantee.proofs == (ProofName.LIFT,)
         told = "59999 records, 1/100 and 599; 60000 records, 1/100 and 600; 60001 records, 1/101 and 594"
         assert any(told in note for note in account.notes)
         assert account.pair is nm.Pair.LARGER
@@ -152,9 +153,11 @@ class TestAccount:
         assert account.claimed.epsilon == pytest.approx(told.claimed.epsilon, rel=1e-9)
         assert any(f"1/{length}" in note and f"1/{length - 1}" in note for note in account.notes)
 
-    def test_the_proofs_are_undefined_where_the_rate_moves(self) -> None:
-        with pytest.raises(Undefined, match=r"the sampling rate itself changes"):
-            guarantee_rounds(loader(60_000, 600), 1)
+    def test_a_batch_an_epoch_has_a_guarantee_without_coins(self) -> None:
+        """From a rate of 1 to 1/2: no coins to compare, so both batches are revealed."""
+        account = nm.account(loader(600, 600), steps=1, delta=1e-5, pair="larger")
+        assert account.guarantee.epsilon is not None
+        assert account.guarantee.proofs == (ProofName.COUPLED,)
 
 
 class TestNearestStep:

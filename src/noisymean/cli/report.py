@@ -12,6 +12,7 @@ from typing import Annotated
 
 import typer
 
+from noisymean import __version__
 from noisymean.accounts import Account
 from noisymean.cli import gate, options
 from noisymean.cli.account import run_of
@@ -148,8 +149,11 @@ def _section(found: Record, name: str, tell: Callable[..., None]) -> tuple[Secti
 
 
 def _compare(found: AccountRecord, answer: Account) -> None:
-    """Nothing is shown that was not computed here."""
+    """Nothing is shown that was not computed here. Another version may have known less; it must not have known better."""
     symbol = "epsilon" if answer.asked_delta else "delta"
+    if found.version != __version__:
+        _not_contradicted(found, answer)
+        return
     for which in ("claimed", "leakage", "guarantee"):
         stated, computed = getattr(found, which), answer.value(getattr(answer, which))
         same = stated == computed
@@ -162,6 +166,17 @@ def _compare(found: AccountRecord, answer: Account) -> None:
             )
     if found.verdict != answer.verdict:
         raise BadRecord(f"{found.file}: verdict={found.verdict}: must be {answer.verdict}; write the file again")
+
+
+def _not_contradicted(found: AccountRecord, answer: Account) -> None:
+    """What leaked for certain then is guaranteed not to be exceeded now, and the other way round."""
+    leaked, sound = (answer.value(bound) for bound in (answer.leakage, answer.guarantee))
+    for below, above in ((found.leakage, sound), (leaked, found.guarantee)):
+        if below is not None and above is not None and below > above * (1.0 + _SAME):
+            raise BadRecord(
+                f"{found.file}: leakage and guarantee of version {found.version} contradict those of {__version__}, {below} above"
+                f" {above}: the file was changed, or one of them is wrong; write it again"
+            )
 
 
 def _run(asked: AskedRun, tell: Callable[..., None], stated: AccountRecord | None = None) -> ShownRun:
