@@ -277,7 +277,7 @@ class TestAtMost:
         assert not rounds.at_most(math.inf, math.log(1e-5))
 
     @pytest.mark.parametrize("mu", [0.1, 1.0, 4.0])
-    @pytest.mark.parametrize("steps", [20, 1000])
+    @pytest.mark.parametrize("steps", [500, 1000])
     def test_on_the_grid_a_rough_look_sees_bounds_only(self, mu: float, steps: int) -> None:
         rounds = Rounds(((steps, ByHand(lambda: Gaussian(mu / math.sqrt(steps)), None)),))
         exact = Gaussian(mu).epsilon(1e-5)
@@ -285,8 +285,8 @@ class TestAtMost:
         assert rounds.at_most(exact * 0.999, math.log(1e-5)) is None
 
     def test_answers_are_remembered(self) -> None:
-        curve = Counted(0.3)
-        rounds = Rounds(((20, ByHand(lambda: curve, None)),))
+        curve = Counted(0.06)
+        rounds = Rounds(((500, ByHand(lambda: curve, None)),))
         first = rounds.epsilon(1e-5, Side.ABOVE)
         looks = curve.looks[0]
         assert rounds.epsilon(1e-5, Side.ABOVE) == first
