@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 import noisymean as nm
 from noisymean.errors import InvalidInput
@@ -157,7 +158,7 @@ def check_promises(
         return
     run = Run(records, **options)  # type: ignore[arg-type]
     known = poisson and made == "make_private" and records == STILL
-    rate = Fraction(1, 10 if drop_last else 11)
+    rate = Fraction(1, 11 if records == STILL and not drop_last else 10)
     truth = nm.account(nm.SGM(sample_rate=rate, noise_multiplier=1.0), steps=4, delta=DELTA).guarantee.epsilon
 
     shown = {"data_loader": run.loader, "batch_size": 10, "drop_last": drop_last}
@@ -168,7 +169,9 @@ def check_promises(
         assert not [ground for ground in seen.spent.grounds if ground.known is Known.ASSUMED]
     else:
         assert seen.verdict != "holds"
-        assert seen.spent.guarantee is None
+        # one record more or less moves the rate: that is covered, and never by the noisy sum's own number
+        covered = poisson and made == "make_private" and seen.spent.guarantee is not None
+        assert seen.spent.guarantee is None or (covered and truth < seen.spent.leakage < seen.spent.guarantee)
     if not poisson or made == "rand_on_empty":
         # nor is anything certain to be lost
         assert (seen.verdict, seen.spent.leakage) == ("undetermined", None)
@@ -180,7 +183,8 @@ def check_promises(
     if accountant == "before":
         assert inspect(run.optimizer, delta=DELTA).verdict == seen.verdict
         epsilon = run.engine.get_epsilon(DELTA)
-        assert epsilon == (pytest.approx(truth, rel=1e-6) if known else math.inf)
+        promised = math.inf if seen.spent.guarantee is None else seen.spent.guarantee
+        assert epsilon == pytest.approx(promised, rel=1e-6)
     elif accountant == "after":
         with pytest.raises(InvalidInput, match="must be set before make_private"):
             run.engine.get_epsilon(DELTA)
@@ -191,7 +195,7 @@ def check_promises(
     if made == "make_private_with_epsilon" and poisson:
         told = inspect(run.optimizer, **shown, delta=DELTA, **TARGET)
         assert told.verdict == ("holds" if records == STILL else told.verdict)
-        assert (told.spent.guarantee is not None) == (records == STILL)
+        assert told.spent.guarantee is not None or records == MOVING
 
 
 # --- the sampler -------------------------------------------------------------------------------------------------------
@@ -383,17 +387,28 @@ def test_noise_calibrated_to_the_length_of_the_loader(accountant: str, sigmas: t
     """The published pair: 100 batches, and 101; and the truth of the pair that it makes, by independent code."""
     mechanism = nm.OpacusLoader(dataset_size=1000, batch_size=10, dimension=3, accountant=accountant, **TARGET)
     assert mechanism.noises == pytest.approx(sigmas, abs=6e-5)
-    (_, before), (rate, after) = mechanism.runs
+    (first_rate, before), (rate, after) = mechanism.runs
     sigma, sigma_with = mechanism.noises
     shrink, scale = before / after, (before / after) * (sigma_with / sigma)
+    sizes = np.arange(0.0, 120.0)
+
+    def mixture(shared: float, at: float, width: float, factor: float) -> Mixture:
+        """The sum of a batch of records that are `shared` each, over the noise on D."""
+        weights = binom.logpmf(sizes, 1000, at) if shared else np.zeros(1)
+        means = factor * (sizes if shared else np.zeros(1)) / sigma
+        return Mixture(weights, means, np.full_like(means, width))
+
+    def on(shared: float, new: float, dimension: int = 3) -> Pair:
+        p, a = mixture(shared, first_rate, 1.0, 1.0), mixture(shared, rate, scale, shrink)
+        return Pair(p, a, a._replace(means=a.means + shrink * new / sigma), rate, math.log(scale), dimension - 1)
+
     for steps in (1, 12):
         highest = 0.0
         lowest = 0.0
-        for new in (1.0, 0.75, 0.5, 0.25):
-            p = Mixture(np.zeros(1), np.zeros(1), np.ones(1))
-            a = Mixture(np.zeros(1), np.zeros(1), np.full(1, scale))
-            r = a._replace(means=np.full(1, shrink * new / sigma))
-            it = Truth(Pair(p, a, r, rate, math.log(scale), 2), steps, 1e-4)
+        pairs = [on(0.0, new) for new in (1.0, 0.75, 0.5, 0.25)] + [on(1.0, 1.0), on(1.0, -1.0)]
+        pairs.append(on(0.0, 1.0, 2)._replace(beside=on(1.0, 0.0, 2)))
+        for pair in pairs:
+            it = Truth(pair, steps, 1e-4)
             for backward in (False, True):
                 low, high = it.epsilon(1e-4, backward=backward)
                 lowest, highest = max(low, lowest), max(high, highest)
@@ -401,7 +416,8 @@ def test_noise_calibrated_to_the_length_of_the_loader(accountant: str, sigmas: t
         leaked = found.leakage.epsilon
         assert leaked is not None
         assert lowest * (1 - 2e-3) <= leaked <= highest * (1 + 1e-9)
-        assert found.guarantee.epsilon is None
+        assert found.guarantee.epsilon is not None
+        assert highest <= found.guarantee.epsilon
         assert found.verdict == "violated"
 
 
@@ -435,19 +451,27 @@ def test_the_pair_of_calibrated_noise_by_quadrature(
     records: int, dimension: int, drop_last: bool, delta: float | str
 ) -> None:
     """D is released as N(0, I) in units of its noise, D' as a mixture of N(m u, s^2 I): integrated on a grid, both directions."""
-    (_, before, sigma), (rate, after, other) = (
+    (first_rate, before, sigma), (rate, after, other) = (
         opacus_makes(size, drop_last=drop_last, delta=delta) for size in (records, records + 1)
     )
     assert sigma != other
     # the sum over c, the noise sigma C over c
     scale, shrink = (other / after) / (sigma / before), before / after
-    along = np.linspace(-12.0, 16.0, 20_001 if dimension == 1 else 1401)
+    along = np.linspace(-12.0, 30.0, 20_001 if dimension == 1 else 2101)
     across = np.array([0.0]) if dimension == 1 else np.linspace(-9.0, 9.0, 241)
     cell = (along[1] - along[0]) * (1.0 if dimension == 1 else across[1] - across[0])
 
-    def normal(mean: float, width: float) -> Any:
-        squares = ((along - mean) ** 2)[:, None] + (across**2)[None, :]
+    def normal(mean: float, width: float, aside: float = 0.0) -> Any:
+        squares = ((along - mean) ** 2)[:, None] + ((across - aside) ** 2)[None, :]
         return np.exp(-0.5 * squares / width**2) / (2 * math.pi * width**2) ** (dimension / 2)
+
+    def of_ones(at: float, factor: float, width: float, new: float = 0.0, aside: float = 0.0) -> Any:
+        """Records of D that are C each, and `new` and `aside` of another one: batches of all sizes that matter."""
+        sizes = (size for size in range(records + 1) if binom.pmf(size, records, at) > 1e-10)
+        return sum(
+            binom.pmf(size, records, at) * normal(factor * (size + new) / sigma, width, factor * aside / sigma)
+            for size in sizes
+        )
 
     def epsilon(first: Any, second: Any, at: float) -> float:
         low, high = 0.0, 60.0
@@ -461,6 +485,11 @@ def test_the_pair_of_calibrated_noise_by_quadrature(
     truth = 0.0
     for new in (1.0, 0.75, 0.5, 0.25):
         joined = (1 - rate) * normal(0.0, scale) + rate * normal(shrink * new / sigma, scale)
+        truth = max(truth, epsilon(joined, without, at), epsilon(without, joined, at))
+    # the other pairs: D's gradients are all C u, the new one is the same, its opposite, or orthogonal
+    without = of_ones(first_rate, 1.0, 1.0)
+    for new, aside in ((1.0, 0.0), (-1.0, 0.0), (0.0, 1.0))[: 3 if dimension > 1 else 2]:
+        joined = (1 - rate) * of_ones(rate, shrink, scale) + rate * of_ones(rate, shrink, scale, new, aside)
         truth = max(truth, epsilon(joined, without, at), epsilon(without, joined, at))
     loader = nm.OpacusLoader(
         dataset_size=records, batch_size=10, dimension=dimension, drop_last=drop_last, target_epsilon=1.0,
@@ -535,7 +564,7 @@ def test_a_loader_that_drops_its_last_batch() -> None:
     assert loader.runs == ((0.1, 10), (0.1, 10))
     moving = nm.OpacusLoader(dataset_size=109, batch_size=10, dimension=3, noise_multiplier=1.0, drop_last=True)
     assert moving.runs == ((0.1, 10), (1 / 11, 10))
-    assert nm.account(moving, steps=3, delta=DELTA).guarantee.epsilon is None
+    assert nm.account(moving, steps=3, delta=DELTA).guarantee.epsilon is not None
     # without nine of its ten records there is no batch
     assert (
         nm.account(

@@ -50,7 +50,7 @@ def test_order() -> None:
 
 
 def test_a_contradiction_is_our_error_and_no_number_is_printed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(accountant, "guaranteed", lambda *_: accountant.Proved(0.001))
+    monkeypatch.setattr(accountant, "guaranteed", lambda *_, **__: accountant.Proved(0.001))
     options = "--mechanism easgm --dataset-size 1000 --dimension 100 --sample-rate 0.1 --noise-multiplier 1 --steps 10"
     code, out, err = run("account", *options.split(), "--delta", "1e-5", "--json")
     assert code == 70
@@ -62,8 +62,8 @@ def test_a_contradiction_on_one_pair_is_not_hidden_by_the_other(monkeypatch: pyt
     """One record more leaks less than one less: its guarantee is the wrong one, and the larger of the two is in order."""
     right = accountant.guaranteed
 
-    def one_is_wrong(run: Run, question: accountant.Question) -> accountant.Proved:
-        return accountant.Proved(0.001) if run.dataset_size == 50 else right(run, question)
+    def one_is_wrong(run: Run, question: accountant.Question, *, reverse: bool) -> accountant.Proved:
+        return accountant.Proved(0.001) if run.dataset_size == 50 else right(run, question, reverse=reverse)
 
     monkeypatch.setattr(accountant, "guaranteed", one_is_wrong)
     with pytest.raises(Contradiction, match=r"exceeds guarantee 0\.001"):

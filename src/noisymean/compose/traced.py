@@ -19,6 +19,7 @@ from noisymean.tradeoff import Side, TradeOff
 
 _DEVIATIONS = 9.0
 _SMALLEST = 1e-12
+_RAREST = 1e-300
 # Thresholds for one contour integral: the slowest of them decides how long it takes.
 _TOGETHER = 8
 # log of a rate below which a picture shows nothing.
@@ -40,6 +41,8 @@ def traced(rounds: Rounds, alpha: Array, points: int, *, chord: bool) -> Array:
         margin = curve.relative_error * (points_beta + slope * points_alpha) + curve.slack * np.minimum(slope, 1.0)
     if chord:
         points_beta = points_beta + 2.0 * margin + curve.short[1]
+        # a test that errs too rarely for a float still errs: at alpha = 0 itself it is not allowed
+        points_alpha = np.maximum(points_alpha, _RAREST)
         x, y = np.concatenate([[1.0], points_alpha, [0.0]]), np.concatenate([[0.0], points_beta, [1.0]])
         return np.asarray(np.clip(np.interp(alpha, x[::-1], y[::-1]), 0.0, 1.0 - alpha))
     with np.errstate(over="ignore"):

@@ -231,7 +231,8 @@ def _bent(
         else:
             mass = _bends(t, delta, excess, meet, float((first or (excess,))[0][0]))
             if first is not None and meet == 0:
-                mass[0] = first[1][0] - (delta[0] - delta[1]) / math.expm1(t[1] - t[0])
+                with np.errstate(over="ignore"):
+                    mass[0] = first[1][0] - (delta[0] - delta[1]) / np.expm1(t[1] - t[0])
         # an edge where the chords bend down is no corner of a convex function; of neighbours the worst goes first
         padded = np.concatenate([[0.0], mass, [0.0]])
         dents = (mass < 0.0) & (mass <= padded[:-2]) & (mass <= padded[2:])
