@@ -40,6 +40,11 @@ class Bound:
     # what a guarantee rests on
     proofs: tuple[ProofName, ...] = ()
 
+    @property
+    def proof(self) -> str | None:
+        """The names of the proofs, in a line."""
+        return " and ".join(self.proofs) or None
+
 
 class Pair(Enum):
     """The neighbour of a dataset of N records: one record fewer, or one more."""
@@ -166,7 +171,7 @@ class Account(Result):
 
     def _plain(self, bound: Bound) -> dict[str, object]:
         pair = {} if bound.pair is None else {"pair": str(bound.pair), "gradients": asdict(bound.pair)}
-        proof = {"proof": " and ".join(bound.proofs)} if bound.proofs else {}
+        proof = {} if bound.proof is None else {"proof": bound.proof}
         return {"epsilon" if self.asked_delta else "delta": self.value(bound), **pair, **proof}
 
     def columns(self) -> Mapping[str, Sequence[object]]:
@@ -193,10 +198,7 @@ class Account(Result):
             [
                 f"The claim holds, {self.condition}." if self.verdict == "holds" else f"The claim is {self.verdict}.",
                 f"The leakage is on this pair: {self.leakage.pair}.",
-                *(
-                    f"The guarantee is proved by: {' and '.join(self.guarantee.proofs)}."
-                    for _ in self.guarantee.proofs[:1]
-                ),
+                *([] if self.guarantee.proof is None else [f"The guarantee is proved by: {self.guarantee.proof}."]),
                 *(f"- {note}." for note in self.notes),
             ],
         )

@@ -12,7 +12,7 @@ from noisymean.central_limit import CentralLimit, central_limit
 from noisymean.laws.gaussian import gaussian_pair
 from noisymean.laws.subsampled import Subsampled
 from noisymean.mechanisms import BatchDenominator, DatasetDenominator, Mechanism
-from noisymean.proofs import log_ratio, needed_dimension
+from noisymean.proofs import log_ratio
 from noisymean.tradeoff import TradeOff
 
 
@@ -21,7 +21,7 @@ def ceiling(mechanism: Mechanism) -> TradeOff | None:
     big_k, rate = _step_and_rate(mechanism)
     if big_k is None:
         return None
-    scaled = gaussian_pair(needed_dimension(mechanism) - 1, 0.0, log_scale=log_ratio(big_k))
+    scaled = gaussian_pair(mechanism.needed_dimension - 1, 0.0, log_scale=log_ratio(big_k))
     return scaled if rate is None else Subsampled(scaled, rate)
 
 

@@ -20,7 +20,7 @@ from noisymean.errors import InvalidInput, Unproved, check_number, check_probabi
 from noisymean.leakage import leakage
 from noisymean.mechanisms import Mechanism
 from noisymean.noisy_sum import claimed
-from noisymean.proofs import guarantee, other_proofs
+from noisymean.proofs import BestOf, guarantee, other_proofs
 from noisymean.verdict import check_order
 from noisymean.words import Reason
 
@@ -47,7 +47,7 @@ def curve(mechanism: Mechanism, alpha: ArrayLike | None = None, *, points: int =
     limit, bound = ceiling_clt(mechanism), ceiling(mechanism)
     try:
         sound = guarantee(mechanism).lower(values)
-        tight = np.asarray(np.max([sound, *(proof.lower(values) for proof in other_proofs(mechanism))], axis=0))
+        tight = np.maximum(sound, BestOf(other_proofs(mechanism)).lower(values))
     except Unproved as fault:
         unknown = fault.reason
     check_order(-leaked, None if tight is None else -tight, f"one round of {mechanism}, as curves")

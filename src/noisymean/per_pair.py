@@ -13,7 +13,7 @@ from noisymean.laws.gaussian import GaussianPairs
 from noisymean.laws.subsampled import RevealedMixture, Subsampled
 from noisymean.mechanisms import BatchDenominator, DatasetDenominator
 from noisymean.numerics.logs import Array
-from noisymean.proofs import log_ratio, needed_dimension
+from noisymean.proofs import log_ratio
 from noisymean.tradeoff import TradeOff
 
 LARGEST_ENUMERATION = 20
@@ -46,7 +46,7 @@ def per_pair(
         )
     sizes, sum_square, with_new = _subset_sums(inner)
     new_square = inner[-1, -1]
-    q, sigma, dimension = mechanism.q, mechanism.noises[0], needed_dimension(mechanism)
+    q, sigma, dimension = mechanism.q, mechanism.noises[0], mechanism.needed_dimension
     with np.errstate(divide="ignore", invalid="ignore"):
         weights = np.exp(sizes * np.log(q) + np.where(sizes < count, (count - sizes) * np.log1p(-q), 0.0))
 

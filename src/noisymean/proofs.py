@@ -29,8 +29,9 @@ from typing import Protocol, TypeAlias, final
 import numpy as np
 from numpy.typing import ArrayLike
 
+from noisymean.coupled import coupled
 from noisymean.cumulants import Cumulants
-from noisymean.errors import InvalidInput
+from noisymean.errors import check_probability
 from noisymean.laws.closed import Identity
 from noisymean.laws.gaussian import GaussianPairs
 from noisymean.laws.size_revealed import SizeRevealed, size_revealed
@@ -64,8 +65,8 @@ _RANGE = 16.0
 # batch of all N + 1 records, which gives the larger dataset away.
 _FEW_RECORDS = 12
 _LIKELY_FULL = 1e-12
-# Groups of each of two numbers, at least, where batches are coupled; and a weight that is charged instead of looked at.
-_LEAST_OF_COUPLED, _NEGLIGIBLE = 16, 1e-24
+# Alphas on which proofs are compared before one is evaluated on many, and the share of what is lost that is not worth it.
+_SCREEN, _LITTLE = 17, 1e-3
 
 
 @final
@@ -148,8 +149,17 @@ class BestOf:
     bounds: tuple[LowerBound, ...]
 
     def lower(self, alpha: ArrayLike) -> Array:
-        """The largest of the lower bounds."""
-        return np.asarray(np.max([bound.lower(alpha) for bound in self.bounds], axis=0))
+        """The largest of the lower bounds; of many alphas one that is nowhere better on a few is left out."""
+        alpha = np.asarray(check_probability("alpha", alpha), dtype=np.float64)
+        best = np.zeros_like(alpha)
+        few = np.linspace(0, alpha.size - 1, min(_SCREEN, alpha.size)).round().astype(int)
+        for bound in self.bounds:
+            if few.size < alpha.size and best.any():
+                room = 1.0 - alpha[few] - best[few]
+                if np.all(bound.lower(alpha[few]) <= best[few] + _LITTLE * room):
+                    continue
+            best = np.maximum(best, bound.lower(alpha))
+        return best
 
 
 def proofs(mechanism: Mechanism, steps: int = 1) -> tuple[Proof, ...]:
@@ -196,8 +206,10 @@ def guarantee_tight(mechanism: Mechanism) -> LowerBound:
 
 
 def other_proofs(mechanism: Mechanism) -> tuple[Proof, ...]:
-    """Those beside the paper's, for one round."""
-    return tuple(one for one in proofs(mechanism) if not one.of_paper)
+    """Those beside that of `guarantee`, for one round; the one that is nearly always the best is first."""
+    found = proofs(mechanism)
+    others = [one for one in (found if transparent(mechanism) else found[1:]) if not one.of_paper]
+    return tuple(sorted(others, key=lambda one: not isinstance(one, Lifted)))
 
 
 # --- a denominator that is a function of N -----------------------------------------------------------------------------
@@ -278,42 +290,12 @@ class BySize(Law):
         return {}
 
 
-def coupled(mechanism: DatasetDenominator, groups: int) -> GaussianPairs:
-    r"""Rate, denominator and noise may all move: the two batches are drawn together, and both are revealed.
-
-    Every record is in both batches with the lesser rate, and in that of the larger rate only with what is left; the new one joins
-    B' with the rate of D'. Of k records in both and d in one, given that, N(0, I) is told from N(mu, s^2 I) with
-    mu <= (|1-r| k + max(1, r) d + r [joined])/sigma, r = c/c' (docs/theory.md, "When the rate moves"). k and d are bounded by
-    independent variables that are stochastically larger, and every group of them by its largest.
-    """
-    moved, count = mechanism.neighbours, mechanism.dataset_size or 0
-    both, changed = min(moved.rates), abs(moved.rates[0] - moved.rates[1])
-    shrink, sigma, joins = math.exp(moved.log_shrink), moved.noises[0], moved.rates[1]
-    # without `groups` it is f(alpha) of one round that is asked for, and a Gauss rule over sizes is not known to fit
-    few = max(round(math.sqrt(groups or _MOST_GROUPS)), _LEAST_OF_COUPLED)
-    _, shared, mass, left_out = binomial.grouped(count, both / (1.0 - changed), few)
-    _, alone, mass_alone, left_out_alone = binomial.grouped(count, changed, few)
-    lost = 1.0 if moved.rates[0] > moved.rates[1] else shrink
-    joined = np.array([0.0, shrink])
-    shifts = abs(math.expm1(moved.log_shrink)) * shared[:, None, None] + lost * alone[:, None] + joined
-    weights = mass[:, None, None] * mass_alone[:, None] * np.array([1.0 - joins, joins])
-    shifts, weights = np.ravel(shifts) / sigma, np.ravel(weights)
-    kept = weights > _NEGLIGIBLE
-    return GaussianPairs(
-        needed_dimension(mechanism),
-        weights[kept],
-        shifts[kept],
-        np.full(int(kept.sum()), moved.log_scale),
-        left_out + left_out_alone + float(weights[~kept].sum()),
-    )
-
-
 def _shifted_and_joined(mechanism: DatasetDenominator, big_k: float, groups: int) -> GaussianPairs:
     """Theorems EASGM_HIGH and FEASGM: the batch and the new record's membership are revealed."""
     out, joined = (batch_shift(mechanism, big_k, offset, groups=groups) for offset in (0.0, big_k))
     q = mechanism.q
     return GaussianPairs(
-        needed_dimension(mechanism),
+        mechanism.needed_dimension,
         np.concatenate([(1.0 - q) * out.weights, q * joined.weights]),
         np.concatenate([out.shifts, joined.shifts]),
         np.concatenate([out.log_scales, joined.log_scales]),
@@ -332,7 +314,7 @@ def batch_shift(
     count, q = (mechanism.dataset_size or 0) + extra, mechanism.q
     unit = 1.0 / ((big_k + 1.0) * mechanism.noises[0])
     log_scale = log_ratio(big_k)
-    dimension = needed_dimension(mechanism)
+    dimension = mechanism.needed_dimension
     scale_spread = np.expm1(-2.0 * log_scale) * np.sqrt(0.5 * dimension)
     least_shift = max(unit * (offset + binomial.small_size(count, q)), 1e-300)
     # |dz/dmu| <= 1/s + |z| min(1/(2 spread), 1/mu): docs/numerics.md, "Sums over batch sizes"
@@ -348,13 +330,6 @@ def batch_shift(
     return GaussianPairs(
         dimension, nodes.weights, unit * (offset + nodes.sizes), np.full_like(nodes.sizes, log_scale), nodes.slack
     )
-
-
-def needed_dimension(mechanism: Mechanism) -> int:
-    """n, or a complaint: the denominator's leak grows with it."""
-    if mechanism.dimension is None:
-        raise InvalidInput("dimension", None, "given: the denominator's leak grows with it")
-    return mechanism.dimension
 
 
 def log_ratio(big_k: float) -> float:
@@ -456,7 +431,7 @@ def given_batch(mechanism: BatchDenominator, *, groups: int = 0) -> GaussianPair
     sizes are too many to enumerate and nothing says how to group them.
     """
     count, q, sigma = mechanism.dataset_size or 0, mechanism.q, mechanism.one_noise()
-    dimension = needed_dimension(mechanism)
+    dimension = mechanism.needed_dimension
     if mechanism.divides_by_size:
         smallest, largest, mass, left_out = _size_groups(count, q, sigma, dimension, groups)
     else:

@@ -23,6 +23,7 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from enum import Enum
+from functools import cached_property
 from typing import NamedTuple, final
 
 import numpy as np
@@ -39,6 +40,8 @@ from noisymean.numerics.logs import Array, log_difference
 LARGEST_EPSILON = 1e9
 # e^t beyond this is no longer a double.
 _LARGEST_EXPONENT = 700.0
+# From so many alphas on, the tests at two of them are as near as those on both sides of one.
+_MANY = 256
 # A handful of rounds, and as many of a law whose K is dear as a lattice is faster for.
 A_HANDFUL, A_FEW_DOZEN = 12, 64
 # |log delta - goal| from which on Newton's step is the distance.
@@ -122,6 +125,42 @@ class Law(ABC):
         return self
 
 
+@final
+class _Looked:
+    """The tails of a curve at every threshold that was asked for, kept."""
+
+    def __init__(self, curve: TradeOff) -> None:
+        self._curve = curve
+        self._asked: list[tuple[Array, Tails]] = []
+
+    def log_odds(self, t: Array) -> Array:
+        """Of P[l > t]; in these it is nearly a line, and both ends keep their digits."""
+        tails = self._curve.tails(t)
+        self._asked.append((t, tails))
+        with np.errstate(invalid="ignore"):
+            return tails.p_above - tails.p_below
+
+    def tails(self, t: Array) -> Tails:
+        """At thresholds that were asked for."""
+        known, tails = self._in_order
+        at = np.searchsorted(known, t)
+        return Tails(*(side[at] for side in tails))
+
+    def around(self, alpha: Array) -> tuple[Array, Array]:
+        """(first, second) of the thresholds that were asked for: P[l > first] >= alpha >= P[l > second], and none in between."""
+        known, tails = self._in_order
+        # by rounding it may not fall at every step
+        above = np.minimum.accumulate(np.exp(tails.p_above))
+        second = np.clip(np.searchsorted(-above, -alpha), 1, known.size - 1)
+        return known[second - 1], known[second]
+
+    @cached_property
+    def _in_order(self) -> tuple[Array, Tails]:
+        known, first = np.unique(np.concatenate([t for t, _ in self._asked]), return_index=True)
+        sides = zip(*(tails for _, tails in self._asked), strict=True)
+        return known, Tails(*(np.concatenate(side)[first] for side in sides))
+
+
 class TradeOff(Law):
     """T(P, Q) for some pair of distributions, given by the tails of its privacy loss."""
 
@@ -183,30 +222,26 @@ class TradeOff(Law):
         inner = (alpha > 0.0) & (alpha < 1.0)
         if inner.any():
             a = alpha[inner]
-            # bracket_decreasing: P[l > first] >= alpha >= P[l > second]
-            first, second = bracket_decreasing(self._log_odds, np.log(a) - np.log1p(-a))
-            more, less = self._distinct_tails(first), self._distinct_tails(second)
+            looked, goals = _Looked(self), np.log(a) - np.log1p(-a)
+            if a.size < _MANY:
+                # P[l > first] >= alpha >= P[l > second]
+                first, second = bracket_decreasing(looked.log_odds, goals)
+            else:
+                # a test at each of them and chords from one to the next: as near, at half of the work
+                solve_decreasing(looked.log_odds, goals)
+                first, second = looked.around(a)
+            more, less = looked.tails(first), looked.tails(second)
             with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
                 a_more, a_less = np.exp(more.p_above), np.exp(less.p_above)
                 b_more, b_less = np.exp(more.q_below), np.exp(less.q_below)
                 share = np.clip((a - a_less) / (a_more - a_less), 0.0, 1.0)
                 share = np.where(np.isfinite(share), share, 0.0)
                 t = np.minimum(second, _LARGEST_EXPONENT)
-                margin = self.relative_error * (b_less + np.exp(t) * a_less) + self.slack * np.exp(np.minimum(t, 0.0))
+                # the chord is at most as steep as the second test, so a_more costs no more than e^t a_less + b_less
+                off = self.relative_error * (2.0 * b_less + np.exp(t) * a_less)
+                margin = off + self.slack * np.exp(np.minimum(t, 0.0))
             value[inner] = share * b_more + (1.0 - share) * b_less + 2.0 * margin
         return np.clip(value + self.short[1], 0.0, 1.0 - alpha)
-
-    @final
-    def _log_odds(self, t: Array) -> Array:
-        """Of P[l > t]; in these it is nearly a line, and both ends keep their digits."""
-        tails = self.tails(t)
-        with np.errstate(invalid="ignore"):
-            return tails.p_above - tails.p_below
-
-    @final
-    def _distinct_tails(self, t: Array) -> Tails:
-        distinct, index = np.unique(t, return_inverse=True)
-        return Tails(*(side[index] for side in self.tails(distinct)))
 
     def _line(self, alpha: Array) -> tuple[Array, Array]:
         """The supporting line nearest to contact at alpha: its value there, and its numerical error.
@@ -218,8 +253,9 @@ class TradeOff(Law):
         margin = np.where(alpha >= 1.0, 0.0, self.relative_error + self.slack)
         if inner.any():
             a = alpha[inner]
-            t = solve_decreasing(self._log_odds, np.log(a) - np.log1p(-a))
-            tails = self._distinct_tails(t)
+            looked = _Looked(self)
+            t = solve_decreasing(looked.log_odds, np.log(a) - np.log1p(-a))
+            tails = looked.tails(t)
             with np.errstate(over="ignore", invalid="ignore", under="ignore"):
                 beta, scaled = np.exp(tails.q_below), np.exp(np.minimum(t, _LARGEST_EXPONENT) + tails.p_above)
                 slope = np.where(t > _LARGEST_EXPONENT, 0.0, np.exp(np.minimum(t, _LARGEST_EXPONENT)))

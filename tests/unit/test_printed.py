@@ -148,12 +148,12 @@ def test_what_is_drawn_agrees_with_what_is_computed(name: str) -> None:
 # Where an attack is known, and can be seen in a minute.
 AUDITED = {
     "the rate moves", "the floor moves", "93 batches", "a rate near 1", "all of the records", "few records",
-    "expected size", "ten thousand trials", "size of the batch, five steps",
+    "expected size", "ten thousand trials", "size of the batch, five steps", "one record",
 }  # fmt: skip
 
 
 # An audit of several steps simulates its own truth, which takes a while.
-QUICK = ("few records", "all of the records", "expected size")
+QUICK = ("few records", "all of the records", "expected size", "one record")
 
 
 @pytest.mark.parametrize(

@@ -125,6 +125,8 @@ def _print(answer: Account, elsewhere: tuple[int, Account] | None, peers: dict[s
         table.add_row(name, f"{value:.6g}", "reported by that accountant")
     out.print(table)
     say(out, _sentence(answer))
+    if answer.guarantee.proof is not None:
+        say(out, f"- the guarantee is proved by: {answer.guarantee.proof}.")
     for text in answer.notes:
         say(out, f"- {text}.")
     if len(answer.neighbours) > 1:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from scipy.special import ndtri
 
 from noisymean.compose.contour import Composed
 from noisymean.compose.engine import Rounds
@@ -28,10 +29,12 @@ _SEEN = math.log(1e-4)
 
 def traced(rounds: Rounds, alpha: Array, points: int, *, chord: bool) -> Array:
     """f(alpha) from tests at many thresholds: the chords between them for leakage, their supporting lines for guarantees."""
+    # the lines of tests that err less than any alpha are of no use; a chord may need one from further out
+    deviations = _DEVIATIONS if chord else min(_DEVIATIONS, 1.0 - float(ndtri(_least(alpha))))
     try:
         curve = rounds.tradeoff()
         with np.errstate(all="ignore"):
-            t, log_alpha, log_beta = _tests(curve, _thresholds(curve, points))
+            t, log_alpha, log_beta = _tests(curve, _thresholds(curve, points, deviations))
     except SlowDecay:
         return rounds.grid.curve(alpha, Side.ABOVE if chord else Side.BELOW)
     points_alpha, points_beta = np.exp(log_alpha), np.exp(log_beta)
@@ -72,11 +75,17 @@ def _tests(curve: TradeOff, t: Array) -> tuple[Array, Array, Array]:
     return kept, log_alpha, log_beta
 
 
-def _thresholds(curve: TradeOff, points: int) -> Array:
+def _least(alpha: Array) -> float:
+    """The least of all error rates that are looked at."""
+    inner = alpha[(alpha > 0.0) & (alpha < 1.0)]
+    return float(np.min(np.minimum(inner, 1.0 - inner), initial=0.5))
+
+
+def _thresholds(curve: TradeOff, points: int, deviations: float) -> Array:
     """From well below the loss's mean under P to well above that under Q."""
     if isinstance(curve, Composed):
         moments = curve.generating.moments(np.array([0.0, 1.0]))
-        reach = _DEVIATIONS * np.sqrt(moments.variance)
+        reach = deviations * np.sqrt(moments.variance)
         return np.linspace(moments.mean[0] - reach[0], moments.mean[1] + reach[1], points)
     scale = max(curve.epsilon(_SMALLEST), curve.inverse().epsilon(_SMALLEST), 1e-9)
     return np.linspace(-scale, scale, points)

@@ -136,6 +136,13 @@ class Mechanism(ABC):
         return float(self.rate)
 
     @property
+    def needed_dimension(self) -> int:
+        """n, or a complaint: the denominator's leak grows with it."""
+        if self.dimension is None:
+            raise InvalidInput("dimension", None, "given: the denominator's leak grows with it")
+        return self.dimension
+
+    @property
     def rate_with(self) -> float:
         """The rate at which the new record is sampled: that of D'."""
         return float(self.rate_at((self.dataset_size or 0) + 1))

@@ -170,7 +170,9 @@ class GridComposition:
             first = np.minimum(epsilons[:1], 0.0)
             epsilons = np.concatenate([first, epsilons, epsilons[-1:]])
             heights = np.concatenate([np.exp(first), heights, [1.0]])
-        best = [float((heights - _times(epsilons, one)).max()) for one in alpha.ravel()]
+            best = np.array([float((heights - _times(epsilons, one)).max()) for one in alpha.ravel()])
+        else:
+            best = _near_contact(epsilons, heights, alpha.ravel())
         return np.asarray(np.clip(np.reshape(best, alpha.shape), 0.0, 1.0 - alpha))
 
     def inverse(self) -> GridComposition:
@@ -324,6 +326,20 @@ def _atoms(cells: list[tuple[int, Cells]], side: Side) -> Parts:
 def _anything(alpha: Array, side: Side) -> Array:
     """What holds for any trade-off curve."""
     return np.zeros_like(alpha) if side is Side.BELOW else 1.0 - alpha
+
+
+def _near_contact(epsilons: Array, heights: Array, alpha: Array) -> Array:
+    """heights - e^epsilon alpha where the slope of the heights in e^epsilon is alpha; any other loss is a bound too."""
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        slopes = np.diff(heights) / np.diff(epsilons) * np.exp(-0.5 * (epsilons[:-1] + epsilons[1:]))
+        # they fall but for rounding
+        falling = np.minimum.accumulate(np.nan_to_num(slopes, nan=0.0))
+        first = np.searchsorted(-falling, -alpha)
+        found = np.full(alpha.size, -math.inf)
+        for aside in (-1, 0, 1):
+            at = np.clip(first + aside, 0, epsilons.size - 1)
+            found = np.maximum(found, heights[at] - np.where(alpha > 0.0, np.exp(epsilons[at]) * alpha, 0.0))
+    return found
 
 
 def _times(epsilons: Array, alpha: float) -> Array:

@@ -93,6 +93,7 @@ def account_section(run: ShownRun, name: str) -> Section:
             "not_drawn": _not_drawn(run),
             "growth_rows": _growth_rows(run.growth),
             "pair": str(answer.leakage.pair or ""),
+            "proof": answer.guarantee.proof or "",
             "drawing": printed.drawing_code(answer),
             "pair_audit": printed.pair_audit(answer),
             "remedy": banners.remedy(answer),
