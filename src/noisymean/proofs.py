@@ -66,7 +66,7 @@ _RANGE = 16.0
 _FEW_RECORDS = 12
 _LIKELY_FULL = 1e-12
 # Alphas on which proofs are compared before one is evaluated on many, and the share of what is lost that is not worth it.
-_SCREEN, _LITTLE = 17, 1e-3
+_SCREEN, _MANY, _LITTLE = 17, 256, 1e-3
 
 
 @final
@@ -154,7 +154,7 @@ class BestOf:
         best = np.zeros_like(alpha)
         few = np.linspace(0, alpha.size - 1, min(_SCREEN, alpha.size)).round().astype(int)
         for bound in self.bounds:
-            if few.size < alpha.size and best.any():
+            if alpha.size >= _MANY and best.any():
                 room = 1.0 - alpha[few] - best[few]
                 if np.all(bound.lower(alpha[few]) <= best[few] + _LITTLE * room):
                     continue

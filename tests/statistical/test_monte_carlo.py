@@ -19,7 +19,7 @@ import noisymean as nm
 import oracles
 from noisymean.laws.size_revealed import size_revealed
 from noisymean.leakage import explicit_pairs
-from noisymean.pairs import Added, Datasets
+from noisymean.pairs import Added, AddedAcross, Datasets
 
 FAILURE = 1e-6
 FEW, MANY = 20_000, 1_000_000
@@ -154,10 +154,14 @@ def test_explicit_pairs_leak_what_simulation_says(
 
 
 def gradients_of(datasets: Datasets, size: int, dimension: int) -> np.ndarray:
-    """N + 1 gradients along the first axis."""
-    assert isinstance(datasets, Added)
+    """N + 1 gradients along the first axis, or the last of them along the second."""
+    assert isinstance(datasets, Added | AddedAcross)
     rows = np.zeros((size + 1, dimension))
-    rows[:-1, 0], rows[-1, 0] = datasets.shared, datasets.new
+    rows[:-1, 0] = datasets.shared
+    if isinstance(datasets, AddedAcross):
+        rows[-1, 1] = datasets.across
+    else:
+        rows[-1, 0] = datasets.new
     return rows
 
 

@@ -183,7 +183,7 @@ def remedy(answer: Account) -> tuple[str, ...]:
         return (
             constant,
             "Fix the sampling rate q as well. Here one record more changes it, because it is computed as one over the"
-            " number of batches; with a constant denominator alone no guarantee is known.",
+            " number of batches; a constant denominator alone would leave that leak.",
         )
     return (constant, "Fix the sampling rate q as well: at other numbers of records, one more record changes it.")
 
