@@ -14,9 +14,10 @@ from typing import Any
 
 import noisymean as nm
 from benchmarks.table import publish, seconds
-from noisymean.lifted import LiftedRounds, Moving
+from noisymean.lifted import LiftedRounds
 from noisymean.mechanisms import DatasetDenominator, Mechanism
 from noisymean.outward import at_least, at_most
+from noisymean.planned import Moving
 
 DELTA = 1e-5
 SETTINGS = {"A": (0.01, 1.0, 1_000), "B": (0.005, 10.0, 200), "C": (0.01, 0.8, 10_000)}

@@ -13,8 +13,9 @@ import numpy as np
 import noisymean as nm
 from lift_oracle import Gradients, Moved, adaptive_truth, families, gradients_of, tradeoff, truth
 from noisymean.accountant import Question, guaranteed_one_way
-from noisymean.lifted import LiftedRounds, Moving
+from noisymean.lifted import LiftedRounds
 from noisymean.mechanisms import DatasetDenominator
+from noisymean.planned import Moving
 from noisymean.runs import Run
 from noisymean.tradeoff import Side
 

@@ -21,17 +21,13 @@ from functools import cached_property
 from typing import NamedTuple, final
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from noisymean.compose.engine import Rounds
-from noisymean.compose.traced import traced
-from noisymean.errors import check_probability
-from noisymean.laws.all_zero import all_zero_from_above
 from noisymean.laws.coins import Block, Coins, Costs, fair, normal, renyi_hull, thinned
-from noisymean.lift import Cells, Clip, Lift
-from noisymean.mechanisms import DatasetDenominator
+from noisymean.lift import Cells, Clip
 from noisymean.numerics.logs import Array
-from noisymean.tradeoff import Law, Side
+from noisymean.planned import Plan, PlannedRounds
+from noisymean.tradeoff import Side
 
 # Shares of delta that the lattice, and clip and budget each, may have: any is valid, the best by a rough estimate is taken.
 _SHARES = (0.1, 0.03, 0.01, 0.003, 0.001)
@@ -39,49 +35,10 @@ _SHARES = (0.1, 0.03, 0.01, 0.003, 0.001)
 _REST = 1e-3
 # A lattice term beyond this is hopeless.
 _MOST_LATTICE = 60.0
-# f(alpha) is asked for beside this share of the least of all errors, which lies between these two.
-_SHARE_AT_ALPHA, _LEAST_AT_ALPHA, _MOST_AT_ALPHA = 1e-3, 1e-15, 1e-3
-_POINTS = 65
-_ULP = 1e-15
 # A block of coins so many times as wide as another is not looked at.
 _MUCH_WIDER = 2.0
-# How often the shares of delta are planned again where delta is what is asked for, from when on they stay as they are, and down
-# to which logarithm.
-_REPLANNED, _SAME_PLAN, _LEAST_LOG_DELTA = 6, 0.05, -650.0
 # With what share of the block's variance its Gaussian may begin.
 _BEGINNINGS = (0.05, 0.15, 0.4, 1.0)
-
-
-@final
-@dataclass(frozen=True)
-class Moving:
-    """`steps` rounds of a mechanism whose denominator, rate or noise moves with N."""
-
-    mechanism: DatasetDenominator
-    steps: int
-
-    @cached_property
-    def zero(self) -> tuple[Law, ...]:
-        """The all-zero pair with one dimension more, which makes all gradients equally long (docs/theory.md, "Padding")."""
-        return all_zero_from_above(self.mechanism.neighbours, (self.mechanism.dimension or 0) + 1)
-
-    def lift(self, *, reverse: bool) -> Lift:
-        """The lift of D', or of D."""
-        moved, count = self.mechanism.neighbours, self.mechanism.dataset_size or 0
-        (q, q_with), sigma = moved.rates, moved.noises[0]
-        if reverse:
-            return Lift(count, q, q_with, -moved.log_shrink, math.exp(moved.log_shrink) / sigma)
-        return Lift(count, q_with, q, moved.log_shrink, math.exp(-moved.log_scale) / sigma)
-
-
-class _Plan(NamedTuple):
-    """delta(eps + shift) <= e^log_room less what was spent, once the rounds have no more than e^log_left at eps."""
-
-    rounds: Rounds
-    shift: float
-    log_left: float
-    # log of all that is spent beside the rounds, and of what multiplies them
-    log_spent: float
 
 
 class Terms(NamedTuple):
@@ -99,26 +56,8 @@ class Terms(NamedTuple):
 
 @final
 @dataclass(frozen=True, eq=False)
-class LiftedRounds:
-    """Upper bounds on delta(epsilon) of a run by the theorem; `still` are rounds with a law of their own."""
-
-    moving: tuple[Moving, ...]
-    still: tuple[tuple[int, Law], ...] = ()
-    reverse: bool = False
-
-    def inverse(self) -> LiftedRounds:
-        """The other direction, with its own lift."""
-        return self._inverse
-
-    @cached_property
-    def _inverse(self) -> LiftedRounds:
-        other = LiftedRounds(self.moving, self.still, not self.reverse)
-        other.__dict__["_inverse"] = self
-        return other
-
-    @cached_property
-    def _lifts(self) -> tuple[Lift, ...]:
-        return tuple(one.lift(reverse=self.reverse) for one in self.moving)
+class LiftedRounds(PlannedRounds):
+    """Upper bounds on delta(epsilon) of a run by the theorem."""
 
     @cached_property
     def _lattice(self) -> tuple[float, float]:
@@ -131,19 +70,6 @@ class LiftedRounds:
         """Whether there is a lift that is worth anything."""
         return all(lift.possible for lift in self._lifts) and math.isfinite(self._lattice[0])
 
-    def epsilon(self, delta: float, side: Side) -> float:
-        """An upper bound on epsilon(delta)."""
-        return self.epsilon_of_log(math.log(delta), side)
-
-    def epsilon_of_log(self, log_delta: float, side: Side, *, near: float | None = None) -> float:
-        """The same for a delta that may be too small to be written down; inf where the theorem says nothing."""
-        best = math.inf
-        for plan in self._plans(log_delta):
-            if math.isinf(best) or plan.rounds.at_most(best - plan.shift, plan.log_left, rough=False) is not False:
-                best = min(best, plan.shift + plan.rounds.epsilon_of_log(plan.log_left, Side.ABOVE, near=near))
-                near = best - plan.shift
-        return best
-
     def terms(self, delta: float) -> Terms | None:
         """What the best bound on epsilon(delta) is made of; None where there is none."""
         plans = self._plans(math.log(delta))
@@ -155,63 +81,11 @@ class LiftedRounds:
         start, shared = (alone.epsilon_of_log(log, Side.ABOVE) for log in (math.log(delta), best.log_left))
         return Terms(start, shared - start, total - best.shift - shared, best.shift)
 
-    @property
-    def _starts(self) -> tuple[tuple[int, Law], ...]:
-        return tuple((one.steps, law) for one in self.moving for law in one.zero)
-
-    def at_most(self, epsilon: float, log_delta: float, *, rough: bool = True) -> bool | None:
-        """Whether epsilon(delta) <= epsilon is seen at once."""
-        plans = self._plans(log_delta)
-        seen = any(
-            plan.rounds.at_most(epsilon - plan.shift, plan.log_left, rough=rough)
-            for plan in plans
-            if epsilon > plan.shift
-        )
-        return True if seen else None
-
-    def log_delta(self, epsilon: float, side: Side) -> float:
-        """An upper bound on log delta(epsilon): shares are planned for what the rounds themselves had in the plan before."""
-        best, guess = 0.0, -12.0
-        for _ in range(_REPLANNED):
-            next_guess = 0.0
-            for plan in self._plans(guess):
-                at = epsilon - plan.shift
-                main = plan.shift + (float(plan.rounds.log_delta(at, Side.ABOVE)) if at > 0.0 else 0.0)
-                best = min(best, float(np.logaddexp(main, plan.log_spent)))
-                next_guess = min(next_guess, main)
-            if abs(next_guess - guess) < _SAME_PLAN or next_guess >= 0.0:
-                break
-            # nothing is planned for less than a double holds
-            guess = max(next_guess, _LEAST_LOG_DELTA)
-        return best
-
-    def lower(self, alpha: ArrayLike, points: int = _POINTS) -> Array:
-        """A number that is never above T(M(D), M(D')) at alpha, from `points` tests of the all-zero pairs and coins.
-
-        With f their trade-off function the theorem says that 1 - T <= spent + e^shift (1 - f), tangent by tangent.
-        """
-        alpha = np.asarray(check_probability("alpha", alpha), dtype=np.float64)
-        inner = alpha[(alpha > 0.0) & (alpha < 1.0)]
-        least = float(np.min(np.minimum(inner, 1.0 - inner), initial=_MOST_AT_ALPHA))
-        plans = self._plans(math.log(max(_SHARE_AT_ALPHA * least, _LEAST_AT_ALPHA)))
-        found = np.zeros_like(alpha)
-        for plan in plans:
-            told = traced(plan.rounds, alpha, points, chord=False)
-            found = np.maximum(found, 1.0 - math.exp(plan.log_spent) - math.exp(plan.shift) * (1.0 - told) - _ULP)
-        return found
-
     # --- plans: every one is valid ---------------------------------------------------------------------------------------
 
-    def _plans(self, log_delta: float) -> tuple[_Plan, ...]:
-        if log_delta not in self._known:
-            self._known[log_delta] = tuple(self._planned(log_delta)) if self.possible else ()
-        return self._known[log_delta]
-
-    @cached_property
-    def _known(self) -> dict[float, tuple[_Plan, ...]]:
-        return {}
-
-    def _planned(self, log_delta: float) -> Iterator[_Plan]:
+    def _planned(self, log_delta: float) -> Iterator[Plan]:
+        if not self.possible:
+            return
         surely, squares = self._lattice
         ways = [(surely, 0.0)] + [
             (0.5 * squares + math.sqrt(2.0 * squares * (-math.log(share) - log_delta)), share) for share in _SHARES
@@ -237,7 +111,7 @@ class LiftedRounds:
             coins = tuple((1, block.law) for block in blocks)
             rounds = Rounds((*self._starts, *coins, *self.still), self.reverse)
             beside = float(np.logaddexp(shift + log_room + math.log(spent), log_delta + _log(lattice_share)))
-            yield _Plan(rounds, shift, log_room + math.log1p(-spent), beside)
+            yield Plan(rounds, shift, log_room + math.log1p(-spent), beside)
 
     def _budgets(self, of_lifts: list[Cells], log_room: float, share: float) -> list[_Budget] | None:
         """Clip and budget of each segment, for a share of delta each; None where there is none."""

@@ -37,11 +37,12 @@ from noisymean.laws.gaussian import GaussianPairs
 from noisymean.laws.size_revealed import SizeRevealed, size_revealed
 from noisymean.laws.subsampled import RevealedMixture, Subsampled
 from noisymean.laws.sum_of_squares import sum_of_squares
-from noisymean.lifted import LiftedRounds, Moving
+from noisymean.lifted import LiftedRounds
 from noisymean.mechanisms import BatchDenominator, DatasetDenominator, Mechanism
 from noisymean.noisy_sum import noisy_sum
 from noisymean.numerics import binomial
 from noisymean.numerics.logs import Array
+from noisymean.planned import Moving
 from noisymean.rate_chain import MOST_RECORDS, RateChained
 from noisymean.tradeoff import A_FEW_DOZEN, Law, TradeOff
 from noisymean.words import OF_PAPER, ProofName

@@ -22,20 +22,16 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import NamedTuple, final
+from typing import final
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.special import log_ndtr
 
 from noisymean.compose.engine import Rounds
-from noisymean.compose.traced import traced
-from noisymean.errors import check_probability
 from noisymean.laws.coins import Block, Coins, thinned
 from noisymean.lift import Lift, normal_masses
-from noisymean.lifted import Moving
 from noisymean.numerics.logs import Array
-from noisymean.tradeoff import Law, Side
+from noisymean.planned import Plan, PlannedRounds
 
 # Records up to which it is tried: with more of them the lift is better.
 MOST_RECORDS = 60
@@ -50,10 +46,7 @@ _MOST_MOVED = 12.0
 _REACH, _CLOSE = 9.0, 5.0
 # Shares of delta for the first link, and for what the binomial laws leave out.
 _SHARES, _REST = (0.6, 0.3, 0.05), 1e-3
-# f(alpha) is asked for beside this share of the least of all errors, which lies between these two.
-_SHARE_AT_ALPHA, _LEAST_AT_ALPHA, _MOST_AT_ALPHA = 1e-3, 1e-15, 1e-3
-_POINTS = 65
-_ULP, _ROUNDING = 1e-15, 1e-11
+_ROUNDING = 1e-11
 _LAST_NATS = 50.0
 
 
@@ -207,54 +200,14 @@ def _lattice_sum(omega: float) -> float:
     return 4.0 * math.pi / omega * total * (1.0 + 1e-9)
 
 
-class _Plan(NamedTuple):
-    """delta(eps + shift) <= e^log_delta where the rounds have no more than e^log_left at eps."""
-
-    rounds: Rounds
-    shift: float
-    log_left: float
-    # log of what is spent beside the rounds
-    log_spent: float
-
-
 @final
 @dataclass(frozen=True, eq=False)
-class RateChained:
-    """Upper bounds on delta(epsilon) of a run by this proof; `still` are rounds with a law of their own."""
-
-    moving: tuple[Moving, ...]
-    still: tuple[tuple[int, Law], ...] = ()
-    reverse: bool = False
-
-    def inverse(self) -> RateChained:
-        """The other direction, by the imitation of the other arm."""
-        return self._inverse
-
-    @cached_property
-    def _inverse(self) -> RateChained:
-        other = RateChained(self.moving, self.still, not self.reverse)
-        other.__dict__["_inverse"] = self
-        return other
-
-    @cached_property
-    def _lifts(self) -> tuple[Lift, ...]:
-        return tuple(one.lift(reverse=self.reverse) for one in self.moving)
+class RateChained(PlannedRounds):
+    """Upper bounds on delta(epsilon) of a run by this proof."""
 
     @cached_property
     def _imitations(self) -> tuple[Imitation, ...]:
         return tuple(Imitation.of(lift) for lift in self._lifts)
-
-    def epsilon(self, delta: float, side: Side) -> float:
-        """An upper bound on epsilon(delta)."""
-        return self.epsilon_of_log(math.log(delta), side)
-
-    def epsilon_of_log(self, log_delta: float, side: Side, *, near: float | None = None) -> float:
-        """The same for a delta that may be too small to be written down; inf where the proof says nothing."""
-        best = math.inf
-        for plan in self._plans(log_delta):
-            if math.isinf(best) or plan.rounds.at_most(best - plan.shift, plan.log_left, rough=False) is not False:
-                best = min(best, plan.shift + plan.rounds.epsilon_of_log(plan.log_left, Side.ABOVE, near=near))
-        return best
 
     def at_most(self, epsilon: float, log_delta: float, *, rough: bool = True) -> bool | None:
         """Whether epsilon(delta) <= epsilon is seen at once."""
@@ -266,45 +219,9 @@ class RateChained:
         seen = [plan.rounds.at_most(epsilon - plan.shift, plan.log_left, rough=rough) for plan in plans]
         return True if any(seen) else (None if None in seen else False)
 
-    def log_delta(self, epsilon: float, side: Side) -> float:
-        """An upper bound on log delta(epsilon): shares of the delta that the last round of planning has found."""
-        best, guess = 0.0, -12.0
-        for _ in range(4):
-            found = min((self._spent(plan, epsilon) for plan in self._plans(guess)), default=0.0)
-            best = min(best, found)
-            if abs(found - guess) < 0.05 or found >= 0.0:
-                break
-            guess = found
-        return best
-
-    def _spent(self, plan: _Plan, epsilon: float) -> float:
-        at = epsilon - plan.shift
-        main = float(plan.rounds.log_delta(at, Side.ABOVE)) if at > 0.0 else 0.0
-        return min(float(np.logaddexp(plan.shift + main, plan.log_spent)), 0.0)
-
-    def lower(self, alpha: ArrayLike) -> Array:
-        """A number that is never above T(M(D), M(D')) at alpha: 1 - T <= delta of the first link + e^shift (1 - f)."""
-        alpha = np.asarray(check_probability("alpha", alpha), dtype=np.float64)
-        inner = alpha[(alpha > 0.0) & (alpha < 1.0)]
-        least = float(np.min(np.minimum(inner, 1.0 - inner), initial=_MOST_AT_ALPHA))
-        found = np.zeros_like(alpha)
-        for plan in self._plans(math.log(max(_SHARE_AT_ALPHA * least, _LEAST_AT_ALPHA))):
-            told = traced(plan.rounds, alpha, _POINTS, chord=False)
-            found = np.maximum(found, 1.0 - math.exp(plan.log_spent) - math.exp(plan.shift) * (1.0 - told) - _ULP)
-        return found
-
     # --- plans: every one is valid ---------------------------------------------------------------------------------------
 
-    def _plans(self, log_delta: float) -> tuple[_Plan, ...]:
-        if log_delta not in self._known:
-            self._known[log_delta] = tuple(self._planned(log_delta))
-        return self._known[log_delta]
-
-    @cached_property
-    def _known(self) -> dict[float, tuple[_Plan, ...]]:
-        return {}
-
-    def _planned(self, log_delta: float) -> Iterator[_Plan]:
+    def _planned(self, log_delta: float) -> Iterator[Plan]:
         main = self._second_link(log_delta)
         if main is None:
             return
@@ -315,7 +232,7 @@ class RateChained:
             left = math.exp(math.log1p(-share) + log_delta - shift) - charged if math.isfinite(shift) else 0.0
             if left > 0.0:
                 spent = math.log(share * math.exp(log_delta) + math.exp(shift) * charged)
-                yield _Plan(rounds, shift, math.log(left), spent)
+                yield Plan(rounds, shift, math.log(left), spent)
 
     def _second_link(self, log_delta: float) -> tuple[Rounds, float] | None:
         """The all-zero pairs beside the coins, and what the latter leave out; None where there is no imitation."""
@@ -333,8 +250,7 @@ class RateChained:
         blocks = self._blocks(log_delta)
         if blocks is None:
             return None
-        zeros = tuple((one.steps, law) for one in self.moving for law in one.zero)
-        rounds = Rounds((*zeros, *((1, block.law) for block in blocks), *self.still), self.reverse)
+        rounds = Rounds((*self._starts, *((1, block.law) for block in blocks), *self.still), self.reverse)
         return rounds, sum(block.delta for block in blocks)
 
     def _blocks(self, log_delta: float) -> list[Block] | None:

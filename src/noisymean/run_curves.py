@@ -16,9 +16,9 @@ from noisymean.accounts import Account
 from noisymean.compose.engine import ChainedRounds, DeltaCurve, Rounds
 from noisymean.compose.traced import traced
 from noisymean.errors import Undefined
-from noisymean.lifted import LiftedRounds
 from noisymean.mechanisms import Mechanism
 from noisymean.numerics.logs import Array
+from noisymean.planned import PlannedRounds
 from noisymean.runs import Run
 
 _POINTS = 257
@@ -98,7 +98,7 @@ def run_curves(
 def _bound(proof: DeltaCurve, alpha: Array, points: int) -> Array | None:
     if isinstance(proof, Rounds):
         return traced(proof, alpha, points, chord=False)
-    if isinstance(proof, LiftedRounds):
+    if isinstance(proof, PlannedRounds):
         return proof.lower(alpha, points)
     if isinstance(proof, ChainedRounds) and isinstance(proof.first, Rounds) and isinstance(proof.second, Rounds):
         first = traced(proof.first, alpha, points, chord=False)

@@ -26,10 +26,11 @@ from noisymean.ceilings import ceiling
 from noisymean.compose.engine import ChainedRounds, DeltaCurve, Rounds
 from noisymean.errors import InvalidInput, Unproved, check_number
 from noisymean.leakage import explicit_pairs, replaced_pair
-from noisymean.lifted import LiftedRounds, Moving
+from noisymean.lifted import LiftedRounds
 from noisymean.mechanisms import Mechanism, Segment
 from noisymean.noisy_sum import claimed, noisy_sum
 from noisymean.pairs import ALL_ZERO, Datasets
+from noisymean.planned import Moving
 from noisymean.proofs import Chain, Direct, Lifted, MeanInRate, proofs, transparent
 from noisymean.rate_chain import RateChained
 from noisymean.tradeoff import Law

@@ -24,6 +24,7 @@ from noisymean.accountant import Question, guaranteed_one_way
 from noisymean.laws.coins import Block, fair
 from noisymean.laws.gaussian import gaussian_pair
 from noisymean.lift import Cells
+from noisymean.planned import Moving
 from noisymean.runs import Run
 from noisymean.tradeoff import Side
 
@@ -85,7 +86,7 @@ def test_a_schedule_leaks_no_more_than_it_says(size: int, with_a_sum: bool, back
         if with_a_sum:
             epsilon = guaranteed_one_way(Run.of(run, None), Question(delta), reverse=backward).value
         else:
-            rounds = the_theorem.LiftedRounds(tuple(the_theorem.Moving(one, steps) for one, steps in run))
+            rounds = the_theorem.LiftedRounds(tuple(Moving(one, steps) for one, steps in run))
             epsilon = (rounds.inverse() if backward else rounds).epsilon(delta, Side.ABOVE)
         for family in families(size, 1):
             gradients = gradients_of(family, size, 1, generator)

@@ -15,7 +15,7 @@ from lift_cases import Case, drawn, refuted
 from lift_oracle import Moved, gradients_of, tradeoff
 from noisymean import rate_chain
 from noisymean.laws.coins import fair
-from noisymean.lifted import Moving
+from noisymean.planned import Moving
 from noisymean.rate_chain import Imitation, RateChained, _lattice_sum, _log_moment, _psi, _Stretch
 from noisymean.tradeoff import Side
 from noisymean.words import ProofName
