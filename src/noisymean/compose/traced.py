@@ -69,7 +69,7 @@ def _tests(curve: TradeOff, t: Array) -> tuple[Array, Array, Array]:
                 break
             found.append((parts[index], tails.p_above, tails.q_below))
     found.sort(key=lambda part: float(part[0][0]))
-    if not found or max(found[-1][1][-1], found[0][2][0]) > _SEEN:
+    if not found or (len(found) < len(parts) and max(found[-1][1][-1], found[0][2][0]) > _SEEN):
         raise SlowDecay
     kept, log_alpha, log_beta = (np.concatenate(side) for side in zip(*found, strict=True))
     return kept, log_alpha, log_beta
