@@ -23,18 +23,19 @@ _SMALLEST = 1e-12
 _RAREST = 1e-300
 # Thresholds for one contour integral: the slowest of them decides how long it takes.
 _TOGETHER = 8
-# log of a rate below which a picture shows nothing.
-_SEEN = math.log(1e-4)
+# A rate below which a picture shows nothing.
+_SEEN = 1e-4
 
 
 def traced(rounds: Rounds, alpha: Array, points: int, *, chord: bool) -> Array:
     """f(alpha) from tests at many thresholds: the chords between them for leakage, their supporting lines for guarantees."""
     # the lines of tests that err less than any alpha are of no use; a chord may need one from further out
-    deviations = _DEVIATIONS if chord else min(_DEVIATIONS, 1.0 - float(ndtri(_least(alpha))))
+    least = 0.0 if chord else _least(alpha)
+    deviations = min(_DEVIATIONS, 1.0 - float(ndtri(least)))
     try:
         curve = rounds.tradeoff()
         with np.errstate(all="ignore"):
-            t, log_alpha, log_beta = _tests(curve, _thresholds(curve, points, deviations))
+            t, log_alpha, log_beta = _tests(curve, _thresholds(curve, points, deviations), math.log(max(_SEEN, least)))
     except SlowDecay:
         return rounds.grid.curve(alpha, Side.ABOVE if chord else Side.BELOW)
     points_alpha, points_beta = np.exp(log_alpha), np.exp(log_beta)
@@ -53,7 +54,7 @@ def traced(rounds: Rounds, alpha: Array, points: int, *, chord: bool) -> Array:
     return np.asarray(np.clip(lines.max(axis=0), 0.0, 1.0))
 
 
-def _tests(curve: TradeOff, t: Array) -> tuple[Array, Array, Array]:
+def _tests(curve: TradeOff, t: Array, log_seen: float) -> tuple[Array, Array, Array]:
     """(t, log alpha, log beta), from the middle outwards in small parts, each end given up where it becomes slow.
 
     Any set of tests is sound. SlowDecay where what is left would be seen to be missing.
@@ -69,7 +70,7 @@ def _tests(curve: TradeOff, t: Array) -> tuple[Array, Array, Array]:
                 break
             found.append((parts[index], tails.p_above, tails.q_below))
     found.sort(key=lambda part: float(part[0][0]))
-    if not found or (len(found) < len(parts) and max(found[-1][1][-1], found[0][2][0]) > _SEEN):
+    if not found or max(found[-1][1][-1], found[0][2][0]) > log_seen:
         raise SlowDecay
     kept, log_alpha, log_beta = (np.concatenate(side) for side in zip(*found, strict=True))
     return kept, log_alpha, log_beta
