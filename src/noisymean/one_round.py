@@ -47,7 +47,7 @@ def curve(mechanism: Mechanism, alpha: ArrayLike | None = None, *, points: int =
     limit, bound = ceiling_clt(mechanism), ceiling(mechanism)
     try:
         sound = guarantee(mechanism).lower(values)
-        tight = np.maximum(sound, BestOf(other_proofs(mechanism)).lower(values))
+        tight = np.maximum(sound, BestOf(other_proofs(mechanism)).lower(values, leaked))
     except Unproved as fault:
         unknown = fault.reason
     check_order(-leaked, None if tight is None else -tight, f"one round of {mechanism}, as curves")

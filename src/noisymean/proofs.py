@@ -68,6 +68,8 @@ _FEW_RECORDS = 12
 _LIKELY_FULL = 1e-12
 # Alphas on which proofs are compared before one is evaluated on many, and the share of what is lost that is not worth it.
 _SCREEN, _MANY, _LITTLE = 17, 256, 1e-3
+# Where guarantee and leakage are nearer than this no further proof is tried for a picture.
+_NO_GAIN = 2e-3
 
 
 @final
@@ -149,12 +151,17 @@ class BestOf:
 
     bounds: tuple[LowerBound, ...]
 
-    def lower(self, alpha: ArrayLike) -> Array:
-        """The largest of the lower bounds; of many alphas one that is nowhere better on a few is left out."""
+    def lower(self, alpha: ArrayLike, leaked: Array | None = None) -> Array:
+        """The largest of the lower bounds; of many alphas one that is nowhere better on a few is left out.
+
+        So are those that have nothing to gain, where it is known what leaks.
+        """
         alpha = np.asarray(check_probability("alpha", alpha), dtype=np.float64)
         best = np.zeros_like(alpha)
         few = np.linspace(0, alpha.size - 1, min(_SCREEN, alpha.size)).round().astype(int)
         for bound in self.bounds:
+            if leaked is not None and np.max(leaked - best) < _NO_GAIN:
+                break
             if alpha.size >= _MANY and best.any():
                 room = 1.0 - alpha[few] - best[few]
                 if np.all(bound.lower(alpha[few]) <= best[few] + _LITTLE * room):
