@@ -15,7 +15,7 @@ from scipy.interpolate import CubicSpline
 from noisymean.numerics.logs import Array
 
 # From the smallest threshold that matters in double precision to the largest; 0 itself is where the identity jumps.
-_SCOUTS = np.concatenate([-np.logspace(13, -16, 30), [0.0], np.logspace(-16, 13, 30)])
+_SCOUTS = np.concatenate([-np.logspace(13, -16, 49), [0.0], np.logspace(-16, 13, 49)])
 _TABLE = 128
 _SECOND_ORDER = 1e-15
 _ROUNDS = 160

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import final
 
 import numpy as np
@@ -16,6 +17,8 @@ _ULP = 2.3e-16
 # Relative width at which the search for epsilon ends.
 _FOUND = 1e-8
 _MOST_STEPS = 80
+# Logarithm that the weights of losses may fall by from one pivot of their running sums to the next.
+_NATS = 20.0
 # Points of each window at which delta is looked at where the search has found nothing.
 _SCAN = 129
 
@@ -40,15 +43,41 @@ class GridSum:
 
     def log_delta(self, epsilon: float, side: Side) -> float:
         """log of this layer's share of delta(epsilon), on the stated side."""
-        s = self.losses[int(np.searchsorted(self.losses, epsilon, side="right")) :] - epsilon
-        share = float(np.sum(self.tilted[self.losses.size - s.size :] * np.exp(-self.theta * s) * -np.expm1(-s)))
+        share, off = self._beyond(epsilon)
         sign = 1.0 if side is Side.ABOVE else -1.0
         weight = math.exp(log_weight(self.theta))
-        finite = (share + sign * self.charge * weight) * (1.0 + sign * self.error)
+        finite = (share + sign * (self.charge * weight + off)) * (1.0 + sign * self.error)
         if side is Side.ABOVE:
             # never more than Chernoff's bound, whatever a coarse grid adds; rounding is less than a millionth
             finite = min(finite, self.share * weight * (1.0 + 1e-6) * (1.0 + self.error))
         return self.log_mgf - self.theta * epsilon + math.log(finite) if finite > 0.0 else -math.inf
+
+    def _beyond(self, epsilon: float) -> tuple[float, float]:
+        """Sum of e^(-theta s) (1 - e^-s) over the losses epsilon + s beyond epsilon, and what rounding may have done to it."""
+        first = int(np.searchsorted(self.losses, epsilon, side="right"))
+        if first == self.losses.size:
+            return 0.0, 0.0
+        pivot = first - first % self._stride
+        if pivot not in self._running:
+            s = self.losses[pivot:] - self.losses[pivot]
+            once = self.tilted[pivot:] * np.exp(-self.theta * s)
+            # from the far end, so that each sum has its own digits
+            self._running[pivot] = np.cumsum(once[::-1])[::-1], np.cumsum((once * np.exp(-s))[::-1])[::-1]
+        once, twice = self._running[pivot]
+        nearer = epsilon - float(self.losses[pivot])
+        factor = math.exp(self.theta * nearer)
+        all_of_it, less = factor * float(once[first - pivot]), factor * math.exp(nearer) * float(twice[first - pivot])
+        # masses may be negative by rounding, which is charged with the transform
+        return all_of_it - less, 2.0 * _ULP * (once.size + 16.0) * (abs(all_of_it) + abs(less))
+
+    @cached_property
+    def _stride(self) -> int:
+        """Losses from one pivot to the next: e^(theta s) does not grow large between them."""
+        return max(1, int(_NATS / (max(self.theta, 1.0) * self.step)))
+
+    @cached_property
+    def _running(self) -> dict[int, tuple[Array, Array]]:
+        return {}
 
     def deltas(self, side: Side) -> Array:
         """The same at every loss of the grid, and by linearity in e^epsilon in between."""
