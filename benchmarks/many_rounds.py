@@ -60,6 +60,30 @@ SANDWICH: dict[str, tuple[Mechanism, int]] = {
 
 # What lies between leakage and guarantee.
 TERMS = ("all-zero, n + 1 dimensions", "shares of delta", "coins", "lattice")
+# Few rounds and few records.
+FEW: dict[str, tuple[Mechanism, int]] = {
+    **{f"EASGM, MNIST CNN, T = {steps}": (SANDWICH["MNIST CNN"][0], steps) for steps in (1, 3, 10)},
+    **{f"loader 60,000/600, T = {steps}": (SANDWICH["loader 60,000/600"][0], steps) for steps in (1, 3, 10)},
+    "ASGM, N = 999, q = 0.1, T = 20": (
+        nm.ASGM(dataset_size=999, dimension=1_000, sample_rate=0.1, noise_multiplier=1),
+        20,
+    ),
+    "EASGM, N = 20, n = 2, q = 0.3, T = 3": (
+        nm.EASGM(dataset_size=20, dimension=2, sample_rate=0.3, noise_multiplier=1),
+        3,
+    ),
+    "EASGM, N = 10, n = 10, q = 0.1, T = 10": (
+        nm.EASGM(dataset_size=10, dimension=10, sample_rate=0.1, noise_multiplier=1),
+        10,
+    ),
+}
+MNIST: dict[str, Any] = {"dataset_size": 60_000, "dimension": 26_010, "sample_rate": 0.01}
+CALIBRATED: dict[str, tuple[Any, dict[str, Any]]] = {
+    "EASGM": (nm.EASGM, MNIST),
+    "FEASGM": (nm.FEASGM, {**MNIST, "dataset_size": 60_099}),
+    "ASGM": (nm.ASGM, MNIST),
+    "the loader": (nm.OpacusLoader, {"dataset_size": 60_000, "batch_size": 600, "dimension": 26_010}),
+}
 
 
 def dp_accounting_pld(rate: float, noise: float, steps: int) -> tuple[float, float]:
@@ -164,6 +188,12 @@ def growth() -> list[list[str]]:
         [f"N = {n:.0e}", f"{(t := taken(100, dataset_size=n)):.2f} s", f"{t / first:.2f} times", ""]
         for n in (10**7, 10**9)
     ]
+    for name, (mechanism, steps) in FEW.items():
+        t = seconds(partial(nm.account, mechanism, steps=steps, delta=DELTA))
+        rows.append([f"account of {name}", f"{t:.2f} s", f"{t / first:.2f} times", ""])
+    for name, (kind, given) in CALIBRATED.items():
+        t = seconds(partial(nm.calibrate, kind, target_epsilon=3.0, delta=DELTA, steps=1_000, **given), repeats=1)
+        rows.append([f"calibrate {name} to epsilon = 3 (limit 1 s)", f"{t:.2f} s", "", ""])
     calibration = seconds(
         lambda: nm.calibrate(nm.SGM, target_epsilon=2.0, delta=DELTA, steps=1000, sample_rate=0.01), repeats=1
     )

@@ -13,7 +13,6 @@ import platform
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -26,7 +25,7 @@ from scipy.special import chndtr
 from scipy.stats import binom
 
 import noisymean as nm
-from noisymean.laws import across
+from benchmarks.table import seconds
 
 RESULTS = Path(__file__).with_name("results")
 GOLDEN = Path(__file__).parents[1] / "tests" / "golden" / "curves.json"
@@ -34,7 +33,6 @@ KINDS: dict[str, Any] = {"easgm": nm.EASGM, "asgm": nm.ASGM, "feasgm": nm.FEASGM
 ALPHA = np.linspace(0.0, 1.0, 1001)
 # alphas on which plain scipy is timed; its cost is the same for each, so the total is scaled up
 SCIPY_ALPHA = (0.05, 0.3, 0.7)
-REPETITIONS = 5
 
 
 def mechanism(
@@ -45,17 +43,6 @@ def mechanism(
 
 def guarantee_of(here: Any) -> object:
     return nm.guarantee(here).lower(ALPHA)
-
-
-def seconds(work: Callable[[], object], repetitions: int = REPETITIONS) -> float:
-    """The best of several runs, tables of earlier runs thrown away."""
-    best = float("inf")
-    for _ in range(repetitions):
-        across.tabulated.cache_clear()
-        start = time.perf_counter()
-        work()
-        best = min(best, time.perf_counter() - start)
-    return best
 
 
 def golden_error(kind: str, size: int, dimension: int, rate: str) -> float | None:
