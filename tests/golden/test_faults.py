@@ -343,3 +343,12 @@ def test_one_round_has_a_guarantee_at_every_delta(delta: float) -> None:
     assert answer.guarantee.epsilon is not None
     assert answer.leakage.epsilon is not None
     assert answer.leakage.epsilon <= answer.guarantee.epsilon < 0.02
+
+
+def test_more_is_left_out_than_asked_for() -> None:
+    """Found by docs/scripts/measure_sandwich.py: what K leaves out was compared with a delta of e^-750, and the ratio overflowed."""
+    run = nm.EASGM(dataset_size=186, dimension=573, sample_rate="201/500", noise_multiplier=0.613)
+    account = nm.account(run, steps=9_198, delta=1.6e-5, pair="larger")
+    assert account.guarantee.epsilon is not None
+    assert account.leakage.epsilon is not None
+    assert account.leakage.epsilon <= account.guarantee.epsilon

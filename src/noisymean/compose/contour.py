@@ -102,9 +102,9 @@ class Composed(TradeOff):
     def seen_at_once(self, epsilon: float, log_delta: float, *, reverse: bool) -> bool | None:
         # what K leaves out, and what it may be off by, is paid for first
         spent = self.slack + (0.0 if reverse else self.generating.infinite)
-        left = -math.expm1(math.log(spent) - log_delta) if spent > 0.0 else 1.0
-        if left <= 0.0:
+        if spent > 0.0 and math.log(spent) >= log_delta:
             return None
+        left = -math.expm1(math.log(spent) - log_delta) if spent > 0.0 else 1.0
         return self._lines[reverse].at_most(epsilon, log_delta + math.log(left) - self.relative_error)
 
     def tails(self, t: Array) -> Tails:

@@ -106,8 +106,9 @@ def picture(table: Table) -> Figure:
     panels = [
         Panel(
             rows,
-            f"n = {int(n):,}: ε ≥ {at_least(number(rows[0], 'epsilon_leakage'), '.4g')} at δ = 1e-5, RDP says"
-            f" {rows[0]['epsilon_reported_rdp']:.3g}",
+            f"n = {int(n):,}: {at_least(number(rows[0], 'epsilon_leakage'), '.4g')} ≤ ε ≤"
+            f" {at_most(number(rows[0], 'epsilon_guarantee'), '.4g')} at δ = 1e-5,\n"
+            f"the RDP accountant says {rows[0]['epsilon_reported_rdp']:.3g}",
         )
         for n, rows in table.by("dimension").items()
     ]
