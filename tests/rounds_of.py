@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
+
 from noisymean.ceilings import ceiling_clt
 from noisymean.central_limit import CentralLimit
 from noisymean.compose.engine import DeltaCurve, Rounds
+from noisymean.compose.grid.discretize import Atoms
 from noisymean.cumulants import Cumulants
 from noisymean.laws.closed import Gaussian
 from noisymean.laws.subsampled import Subsampled
@@ -64,3 +67,9 @@ def ceiling_rounds(mechanism: Mechanism, steps: int) -> Rounds | None:
 
 def ceiling_clt_rounds(mechanism: Mechanism, steps: int) -> CentralLimit | None:
     return ceiling_clt(mechanism, steps)
+
+
+def atoms_delta(atoms: Atoms, epsilon: float) -> float:
+    """E_Q[(1 - e^(eps - l))_+] by its definition."""
+    above = atoms.losses > epsilon
+    return float(-np.sum(atoms.mass[above] * np.expm1(epsilon - atoms.losses[above])) + atoms.infinite)

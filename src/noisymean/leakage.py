@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from noisymean.errors import Undefined
+from noisymean.laws.all_zero import all_zero
 from noisymean.laws.on_a_line import REACH, ExplicitPair, LineMixture
 from noisymean.laws.orthogonal import OrthogonalPair
 from noisymean.mechanisms import BatchDenominator, DatasetDenominator, Mechanism, Neighbours
@@ -64,30 +65,15 @@ def _by_dataset(mechanism: DatasetDenominator) -> Iterator[NamedPair]:
     moved, dimension = mechanism.neighbours, mechanism.dimension or 1
     same_scale = moved.growth == 0 and not mechanism.noise_moves
     for new in _ALL_ZERO[:1] if same_scale else _ALL_ZERO:
-        yield _all_zero(moved, dimension, new)
+        yield all_zero(moved, dimension, new)
     if mechanism.is_sum or mechanism.dataset_size is None:
         return
     sums = _Sums(moved, mechanism.dataset_size)
     if dimension > 1 and sums.tell(dimension) and (beside := sums.pair(1, 0.0)):
-        yield OrthogonalPair(AddedAcross(1.0, 1.0), _all_zero(moved, dimension - 1, 1.0), beside)
+        yield OrthogonalPair(AddedAcross(1.0, 1.0), all_zero(moved, dimension - 1, 1.0), beside)
     for new in _ALIGNED:
         if pair := sums.pair(dimension, new):
             yield pair
-
-
-def _all_zero(moved: Neighbours, dimension: int, new: float) -> ExplicitPair:
-    """N(0, I) against s Z + r B' new e/sigma."""
-    sigma, rate = moved.noises[0], moved.rates[1]
-    shrink, scale = math.exp(moved.log_shrink), math.exp(moved.log_scale)
-    joined = LineMixture(np.array([1.0 - rate, rate]), np.array([0.0, new * shrink / sigma]), np.full(2, scale))
-    return ExplicitPair(
-        Added(0.0, new),
-        dimension,
-        LineMixture(np.ones(1), np.zeros(1), np.ones(1)),
-        joined.present() if new else LineMixture(np.ones(1), np.zeros(1), np.full(1, scale)),
-        log_scale=moved.log_scale,
-        moved=abs(new) * shrink / (sigma * scale),
-    )
 
 
 @final

@@ -42,7 +42,7 @@ from noisymean.mechanisms import BatchDenominator, DatasetDenominator, Mechanism
 from noisymean.noisy_sum import noisy_sum
 from noisymean.numerics import binomial
 from noisymean.numerics.logs import Array
-from noisymean.planned import Moving
+from noisymean.planned import Moving, PlannedRounds
 from noisymean.rate_chain import MOST_RECORDS, RateChained
 from noisymean.tradeoff import A_FEW_DOZEN, Law, TradeOff
 from noisymean.words import OF_PAPER, ProofName
@@ -109,33 +109,20 @@ class Chain:
 
 @final
 @dataclass(frozen=True, eq=False)
-class Lifted:
-    """The all-zero pair beside coins: a proof of all rounds at once, each direction by itself."""
+class Planned:
+    """The all-zero pair beside coins: a proof of all rounds at once (`rounds`), each direction by itself."""
 
     mechanism: DatasetDenominator
-    name: ProofName = ProofName.LIFT
+    name: ProofName
+    rounds: type[PlannedRounds]
     of_paper: bool = False
 
     def lower(self, alpha: ArrayLike) -> Array:
         """The bound for one round."""
-        return LiftedRounds((Moving(self.mechanism, 1),)).lower(alpha)
+        return self.rounds((Moving(self.mechanism, 1),)).lower(alpha)
 
 
-@final
-@dataclass(frozen=True, eq=False)
-class MeanInRate:
-    """The all-zero pair beside coins of another rate, by a chain whose other link is Renyi's: for few records."""
-
-    mechanism: DatasetDenominator
-    name: ProofName = ProofName.RATE
-    of_paper: bool = False
-
-    def lower(self, alpha: ArrayLike) -> Array:
-        """The bound for one round."""
-        return RateChained((Moving(self.mechanism, 1),)).lower(alpha)
-
-
-Proof: TypeAlias = Direct | Chain | Lifted | MeanInRate
+Proof: TypeAlias = Direct | Chain | Planned
 
 
 class LowerBound(Protocol):
@@ -217,7 +204,7 @@ def other_proofs(mechanism: Mechanism) -> tuple[Proof, ...]:
     """Those beside that of `guarantee`, for one round; the one that is nearly always the best is first."""
     found = proofs(mechanism)
     others = [one for one in (found if transparent(mechanism) else found[1:]) if not one.of_paper]
-    return tuple(sorted(others, key=lambda one: not isinstance(one, Lifted)))
+    return tuple(sorted(others, key=lambda one: one.name is not ProofName.LIFT))
 
 
 # --- a denominator that is a function of N -----------------------------------------------------------------------------
@@ -227,9 +214,11 @@ def _of_dataset(mechanism: DatasetDenominator) -> tuple[Proof, ...]:
     moved, sum_only = mechanism.neighbours, noisy_sum(mechanism)
     if mechanism.is_sum:
         return (Direct(ProofName.NOISY_SUM, sum_only),)
-    few = () if (mechanism.dataset_size or 0) > MOST_RECORDS else (MeanInRate(mechanism),)
+    planned = [Planned(mechanism, ProofName.LIFT, LiftedRounds)]
+    if (mechanism.dataset_size or 0) <= MOST_RECORDS:
+        planned.append(Planned(mechanism, ProofName.RATE, RateChained))
     if not moved.paper_like:
-        return Direct(ProofName.COUPLED, BySize(mechanism, partial(coupled, mechanism))), Lifted(mechanism), *few
+        return Direct(ProofName.COUPLED, BySize(mechanism, partial(coupled, mechanism))), *planned
     big_k = moved.big_k()
     assert big_k is not None, "something moves"
     everything = Direct(ProofName.TRANSPARENT, BySize(mechanism, partial(_shifted_and_joined, mechanism, big_k)))
@@ -242,8 +231,7 @@ def _of_dataset(mechanism: DatasetDenominator) -> tuple[Proof, ...]:
         Chain(BySize(mechanism, partial(batch_shift, mechanism, big_k, 0.0)), sum_only),
         # D -> D' over the denominator of D -> D' over its own
         Chain(sum_only, BySize(mechanism, partial(batch_shift, mechanism, big_k, 0.0, 1))),
-        Lifted(mechanism),
-        *few,
+        *planned,
     )
 
 

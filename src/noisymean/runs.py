@@ -26,13 +26,11 @@ from noisymean.ceilings import ceiling
 from noisymean.compose.engine import ChainedRounds, DeltaCurve, Rounds
 from noisymean.errors import InvalidInput, Unproved, check_number
 from noisymean.leakage import explicit_pairs, replaced_pair
-from noisymean.lifted import LiftedRounds
 from noisymean.mechanisms import Mechanism, Segment
 from noisymean.noisy_sum import claimed, noisy_sum
 from noisymean.pairs import ALL_ZERO, Datasets
 from noisymean.planned import Moving
-from noisymean.proofs import Chain, Direct, Lifted, MeanInRate, proofs, transparent
-from noisymean.rate_chain import RateChained
+from noisymean.proofs import Chain, Direct, Planned, proofs, transparent
 from noisymean.tradeoff import Law
 from noisymean.words import ProofName, Said
 
@@ -217,14 +215,14 @@ def _guarantees(run: Run) -> tuple[Guarantee, ...]:
             _rounds([*((steps, one.second) for steps, one in moving), *still]),
         )
         answers.append(Guarantee((ProofName.CHAIN,), ChainedRounds(first, second)))
-    lifted = [(segment, [one for one in found if isinstance(one, Lifted)]) for segment, found in each]
-    if any(found for _, found in lifted):
-        coins = tuple(Moving(one.mechanism, segment.steps) for segment, found in lifted for one in found)
-        others = [(steps, one.law) for ((steps, one), *_), (_, found) in zip(direct, lifted, strict=True) if not found]
-        answers.append(Guarantee((ProofName.LIFT,), LiftedRounds(coins, tuple(others))))
-        # segments that move are of one dataset: few records in one are few in all
-        if any(isinstance(one, MeanInRate) for _, found in each for one in found):
-            answers.append(Guarantee((ProofName.RATE,), RateChained(coins, tuple(others))))
+    planned = [(segment, [one for one in found if isinstance(one, Planned)]) for segment, found in each]
+    coins = tuple(Moving(found[0].mechanism, segment.steps) for segment, found in planned if found)
+    others = tuple(
+        (steps, one.law) for ((steps, one), *_), (_, found) in zip(direct, planned, strict=True) if not found
+    )
+    # segments that move are of one dataset: what there is for one of them there is for all
+    kinds = dict.fromkeys((one.name, one.rounds) for _, found in planned for one in found)
+    answers += [Guarantee((name,), rounds(coins, others)) for name, rounds in kinds]
     return tuple(answers)
 
 

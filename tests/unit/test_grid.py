@@ -24,6 +24,7 @@ from noisymean.laws.gaussian import gaussian_pair
 from noisymean.laws.size_revealed import size_revealed
 from noisymean.laws.subsampled import RevealedMixture, Subsampled
 from noisymean.tradeoff import Side, TradeOff
+from rounds_of import atoms_delta
 
 CURVES: dict[str, TradeOff] = {
     "gaussian": Gaussian(0.8),
@@ -41,12 +42,6 @@ EVERY = pytest.mark.parametrize("curve", CURVES.values(), ids=CURVES)
 SIDES = (Side.BELOW, Side.ABOVE)
 # points of a grid where only the side matters, not the width
 SMALL = 1 << 12
-
-
-def atoms_delta(atoms: Atoms, epsilon: float) -> float:
-    """E_Q[(1 - e^(eps - l))_+] by its definition."""
-    above = atoms.losses > epsilon
-    return float(-np.sum(atoms.mass[above] * np.expm1(epsilon - atoms.losses[above])) + atoms.infinite)
 
 
 class TestDiscretize:

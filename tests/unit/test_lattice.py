@@ -9,7 +9,7 @@ import pytest
 
 from noisymean.compose.engine import Rounds
 from noisymean.compose.grid.composition import GridComposition
-from noisymean.compose.grid.discretize import Atoms, discretize
+from noisymean.compose.grid.discretize import discretize
 from noisymean.compose.grid.lattice import LatticeComposition
 from noisymean.laws.closed import EpsilonDelta, Gaussian, Identity
 from noisymean.laws.finite import FiniteOutcomes
@@ -19,6 +19,7 @@ from noisymean.laws.sum_of_squares import sum_of_squares
 from noisymean.leakage import explicit_pairs
 from noisymean.mechanisms import EASGM
 from noisymean.tradeoff import Side, TradeOff
+from rounds_of import atoms_delta
 
 CURVES: dict[str, TradeOff] = {
     "gaussian": Gaussian(0.8),
@@ -35,12 +36,6 @@ CURVES: dict[str, TradeOff] = {
     "nothing": Identity(),
 }
 EVERY = pytest.mark.parametrize("curve", CURVES.values(), ids=CURVES)
-
-
-def atoms_delta(atoms: Atoms, epsilon: float) -> float:
-    """E_Q[(1 - e^(eps - l))_+] by its definition."""
-    above = atoms.losses > epsilon
-    return float(-np.sum(atoms.mass[above] * np.expm1(epsilon - atoms.losses[above])) + atoms.infinite)
 
 
 class TestChordsFromBelow:

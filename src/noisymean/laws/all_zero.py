@@ -42,7 +42,7 @@ def all_zero(moved: Neighbours, dimension: int, new: float = 1.0) -> ExplicitPai
         Added(0.0, new),
         dimension,
         LineMixture(np.ones(1), np.zeros(1), np.ones(1)),
-        joined.present(),
+        joined.present() if new else LineMixture(np.ones(1), np.zeros(1), np.full(1, scale)),
         log_scale=moved.log_scale,
         moved=abs(new) * shrink / (sigma * scale),
     )
