@@ -27,7 +27,7 @@ from noisymean.tradeoff import Law, Side
 
 # f(alpha) is asked for beside this share of the least of all errors, which lies between these two.
 _SHARE_AT_ALPHA, _LEAST_AT_ALPHA, _MOST_AT_ALPHA = 1e-3, 1e-15, 1e-3
-_POINTS, _FEW_POINTS, _HALF = 65, 9, np.array([0.5])
+_POINTS = 65
 _ULP = 1e-15
 # How often the shares of delta are planned again where delta is what is asked for, from when on they stay as they are, and down
 # to which logarithm.
@@ -154,11 +154,7 @@ class PlannedRounds(ABC):
         inner = alpha[(alpha > 0.0) & (alpha < 1.0)]
         least = float(np.min(np.minimum(inner, 1.0 - inner), initial=_MOST_AT_ALPHA))
         plans = self._plans(math.log(max(_SHARE_AT_ALPHA * least, _LEAST_AT_ALPHA)))
-        if not plans:
-            return np.zeros_like(alpha)
-        # a few tests tell which plan is the best one
-        best = max(plans, key=lambda plan: float(plan.lower(_HALF, _FEW_POINTS)[0])) if len(plans) > 1 else plans[0]
-        return best.lower(alpha, points)
+        return np.asarray(np.max([np.zeros_like(alpha), *(plan.lower(alpha, points) for plan in plans)], axis=0))
 
     @final
     def _plans(self, log_delta: float) -> tuple[Plan, ...]:

@@ -67,7 +67,7 @@ _RANGE = 16.0
 _FEW_RECORDS = 12
 _LIKELY_FULL = 1e-12
 # Alphas on which proofs are compared before one is evaluated on many, and the share of what is lost that is not worth it.
-_SCREEN, _MANY, _LITTLE = 17, 256, 1e-3
+_SCREEN, _MANY, _LITTLE = 17, 100, 1e-3
 # Where guarantee and leakage are nearer than this no further proof is tried for a picture.
 _NO_GAIN = 2e-3
 
@@ -147,9 +147,11 @@ class BestOf:
         best = np.zeros_like(alpha)
         few = np.linspace(0, alpha.size - 1, min(_SCREEN, alpha.size)).round().astype(int)
         for bound in self.bounds:
-            if leaked is not None and np.max(leaked - best) < _NO_GAIN:
+            # all of them are looked at where alphas are few, and the first one always
+            many = alpha.size >= _MANY and best.any()
+            if many and leaked is not None and np.max(leaked - best) < _NO_GAIN:
                 break
-            if alpha.size >= _MANY and best.any():
+            if many:
                 room = 1.0 - alpha[few] - best[few]
                 if np.all(bound.lower(alpha[few]) <= best[few] + _LITTLE * room):
                     continue

@@ -21,6 +21,8 @@ from noisymean.tradeoff import Side, TradeOff
 _DEVIATIONS = 9.0
 _SMALLEST = 1e-12
 _RAREST = 1e-300
+# Alphas up to which lines are looked for that touch the curve there, and how often the gap between tests is halved for it.
+_FEW, _NEARER = 16, 4
 # Thresholds for one contour integral: the slowest of them decides how long it takes.
 _TOGETHER = 8
 # A rate below which a picture shows nothing.
@@ -38,20 +40,49 @@ def traced(rounds: Rounds, alpha: Array, points: int, *, chord: bool) -> Array:
             t, log_alpha, log_beta = _tests(curve, _thresholds(curve, points, deviations), math.log(max(_SEEN, least)))
     except SlowDecay:
         return rounds.grid.curve(alpha, Side.ABOVE if chord else Side.BELOW)
-    points_alpha, points_beta = np.exp(log_alpha), np.exp(log_beta)
+    if not chord:
+        lines = _lines(curve, t, log_alpha, log_beta, alpha)
+        if alpha.size <= _FEW:
+            lines = _refined(curve, t, lines, alpha)
+        return np.asarray(np.clip(lines.max(axis=0), 0.0, 1.0))
+    points_alpha, points_beta, _, margin = _points(curve, t, log_alpha, log_beta)
+    points_beta = points_beta + 2.0 * margin + curve.short[1]
+    # a test that errs too rarely for a float still errs: at alpha = 0 itself it is not allowed
+    points_alpha = np.maximum(points_alpha, _RAREST)
+    x, y = np.concatenate([[1.0], points_alpha, [0.0]]), np.concatenate([[0.0], points_beta, [1.0]])
+    return np.asarray(np.clip(np.interp(alpha, x[::-1], y[::-1]), 0.0, 1.0 - alpha))
+
+
+def _points(curve: TradeOff, t: Array, log_alpha: Array, log_beta: Array) -> tuple[Array, Array, Array, Array]:
+    """alpha, beta, slope of the supporting line, and what the tails may be off by (docs/numerics.md, "Margins")."""
+    alpha, beta = np.exp(log_alpha), np.exp(log_beta)
     with np.errstate(over="ignore"):
         slope = np.exp(np.minimum(t, 700.0))
-        # what the tails may be off by, charged as for one round (docs/numerics.md, "Margins")
-        margin = curve.relative_error * (points_beta + slope * points_alpha) + curve.slack * np.minimum(slope, 1.0)
-    if chord:
-        points_beta = points_beta + 2.0 * margin + curve.short[1]
-        # a test that errs too rarely for a float still errs: at alpha = 0 itself it is not allowed
-        points_alpha = np.maximum(points_alpha, _RAREST)
-        x, y = np.concatenate([[1.0], points_alpha, [0.0]]), np.concatenate([[0.0], points_beta, [1.0]])
-        return np.asarray(np.clip(np.interp(alpha, x[::-1], y[::-1]), 0.0, 1.0 - alpha))
+        return alpha, beta, slope, curve.relative_error * (beta + slope * alpha) + curve.slack * np.minimum(slope, 1.0)
+
+
+def _lines(curve: TradeOff, t: Array, log_alpha: Array, log_beta: Array, at: Array) -> Array:
+    """The supporting line of every test (a row), at every alpha."""
+    alpha, beta, slope, margin = _points(curve, t, log_alpha, log_beta)
     with np.errstate(over="ignore"):
-        lines = (points_beta - margin)[:, None] + slope[:, None] * (points_alpha[:, None] - alpha)
-    return np.asarray(np.clip(lines.max(axis=0), 0.0, 1.0))
+        return np.asarray((beta - margin)[:, None] + slope[:, None] * (alpha[:, None] - at))
+
+
+def _refined(curve: TradeOff, t: Array, lines: Array, alpha: Array) -> Array:
+    """Beside the lines, those of tests nearer and nearer to the contact at each of a few alphas."""
+    gap = float(np.max(np.diff(t)))
+    for _ in range(_NEARER):
+        gap *= 0.5
+        best = t[np.argmax(lines, axis=0)]
+        nearer = np.unique(np.concatenate([best - gap, best + gap]))
+        try:
+            with np.errstate(all="ignore"):
+                tails = curve.tails(nearer)
+        except SlowDecay:
+            break
+        t = np.concatenate([t, nearer])
+        lines = np.concatenate([lines, _lines(curve, nearer, tails.p_above, tails.q_below, alpha)])
+    return lines
 
 
 def _tests(curve: TradeOff, t: Array, log_seen: float) -> tuple[Array, Array, Array]:
