@@ -13,7 +13,7 @@ from mpmath import mp, mpc, mpf
 
 import many_rounds_oracles as reference
 import noisymean as nm
-from noisymean.cumulants import Cumulants, Line, Sum
+from noisymean.cumulants import Cumulants, Line, SlowDecay, Sum
 from noisymean.laws.finite import Outcomes
 from noisymean.laws.gaussian import GaussianPairCumulants
 from noisymean.laws.size_revealed import SizeRevealed, size_revealed
@@ -340,3 +340,9 @@ def test_a_line_may_be_taken_in_pieces() -> None:
         whole = part.remainder(theta, Line(step, 0, 40))
         pieces = [part.remainder(theta, Line(step, first, 10)) for first in (0, 10, 20, 30)]
         np.testing.assert_allclose(whole, np.concatenate(pieces), rtol=1e-10, atol=1e-14)
+
+
+def test_a_line_without_an_end_is_slow() -> None:
+    """Found by a thousand random runs: far out the step of a line overflows, which was an error of its own."""
+    with pytest.raises(SlowDecay):
+        sgm_cumulants(0.01, 1.0).remainder(np.array([-1.0]), Line(np.array([math.inf]), 0, 8))

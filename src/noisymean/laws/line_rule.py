@@ -86,6 +86,9 @@ class LineCumulants(Cumulants):
         low, high = max(low, 0.5 * (self.tilts[0] + least)), min(high, 0.5 * (self.tilts[1] + most))
         ends = self._both_windows(low, high)
         frequency = self._frequency(low, high, tau_most, ends)
+        if not math.isfinite(frequency):
+            # a line without an end
+            raise SlowDecay
         key = (low, high, 2.0 ** (0.5 * math.ceil(2.0 * math.log2(frequency))))
         if key not in self._cache:
             wanted = (ends[1] - ends[0]) * key[2] / (2.0 * np.pi)
