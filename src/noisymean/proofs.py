@@ -69,7 +69,7 @@ _LIKELY_FULL = 1e-12
 # Alphas on which proofs are compared before one is evaluated on many, and the share of what is lost that is not worth it.
 _SCREEN, _MANY, _LITTLE = 17, 100, 1e-3
 # Where guarantee and leakage are nearer than this no further proof is tried for a picture.
-_NO_GAIN = 2e-3
+NO_GAIN = 2e-3
 
 
 @final
@@ -149,7 +149,7 @@ class BestOf:
         for bound in self.bounds:
             # all of them are looked at where alphas are few, and the first one always
             many = alpha.size >= _MANY and best.any()
-            if many and leaked is not None and np.max(leaked - best) < _NO_GAIN:
+            if many and leaked is not None and np.max(leaked - best) < NO_GAIN:
                 break
             if many:
                 room = 1.0 - alpha[few] - best[few]

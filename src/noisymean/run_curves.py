@@ -19,11 +19,10 @@ from noisymean.errors import Undefined
 from noisymean.mechanisms import Mechanism
 from noisymean.numerics.logs import Array
 from noisymean.planned import PlannedRounds
+from noisymean.proofs import NO_GAIN
 from noisymean.runs import Run
 
 _POINTS = 257
-# Where guarantee and leakage are nearer than this no further proof is tried.
-_NO_GAIN = 2e-3
 
 
 @final
@@ -100,7 +99,7 @@ def _guaranteed(run: Run, alpha: Array, points: int, leaked: Array) -> Array | N
         return None
     best: Array | None = None
     for proof in proofs:
-        if best is not None and np.max(leaked - best) < _NO_GAIN:
+        if best is not None and np.max(leaked - best) < NO_GAIN:
             break
         if (found := _bound(proof, alpha, points)) is not None:
             best = found if best is None else np.maximum(best, found)

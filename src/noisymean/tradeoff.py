@@ -237,9 +237,8 @@ class TradeOff(Law):
                 share = np.clip((a - a_less) / (a_more - a_less), 0.0, 1.0)
                 share = np.where(np.isfinite(share), share, 0.0)
                 t = np.minimum(second, _LARGEST_EXPONENT)
-                # the chord is at most as steep as the second test, so a_more costs no more than e^t a_less + b_less - b_more
-                off = self.relative_error * (2.0 * b_less - b_more + np.exp(t) * a_less)
-                margin = off + self.slack * np.exp(np.minimum(t, 0.0))
+                # twice this covers both tests, however far apart they are (docs/numerics.md, "Margins")
+                margin = self.relative_error * (b_less + np.exp(t) * a_less) + self.slack * np.exp(np.minimum(t, 0.0))
             value[inner] = share * b_more + (1.0 - share) * b_less + 2.0 * margin
         return np.clip(value + self.short[1], 0.0, 1.0 - alpha)
 
