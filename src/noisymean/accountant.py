@@ -66,7 +66,7 @@ class Question:
 
     def no_more(self, curve: DeltaCurve, answer: float) -> bool:
         """One evaluation at the answer instead of a search for another that would be smaller."""
-        return self.delta is not None and bool(curve.at_most(answer, math.log(self.delta)))
+        return self.delta is not None and answer > 0.0 and bool(curve.at_most(answer, math.log(self.delta)))
 
     def interval(self, rounds: Rounds) -> tuple[float, float]:
         """(lower, upper) end of the larger of the two directions; the lower end of the one that looks larger is one for both."""

@@ -322,7 +322,10 @@ class ChainedRounds:
         """Whether the links would do if each had the most of delta that it may have: no split is better than that."""
         if math.isinf(most):
             return True
-        second = self.second.epsilon_of_log(math.log(_SHARES[0]) + log_delta, Side.ABOVE)
+        share = math.log(_SHARES[0]) + log_delta
+        if self.second.at_most(most, share, rough=False) is False:
+            return False
+        second = self.second.epsilon_of_log(share, Side.ABOVE, near=most)
         return second < most and self.first.at_most(most - second, log_delta, rough=False) is not False
 
     def _splits(self, log_delta: float, most: float) -> Iterator[tuple[float, float]]:

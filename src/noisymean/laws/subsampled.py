@@ -113,6 +113,11 @@ class Subsampled(TradeOff):
             log_normal, lambda x: log_mean_exp(rate, mu * x - half), 0.0, 1.0, spread=mu, log_odds=odds
         )
 
+    @property
+    def slow_rounds(self) -> int:
+        # while the record has hardly been sampled, the loss of all rounds has nearly an atom
+        return int(0.5 / self.rate) if self.rate > 0.0 else 0
+
     def _line(self, alpha: Array) -> tuple[Array, Array]:
         value, margin = self.base._line(alpha)
         return (1.0 - self.rate) * (1.0 - alpha) + self.rate * value, self.rate * margin + RELATIVE_ERROR * (

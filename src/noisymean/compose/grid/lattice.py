@@ -44,6 +44,8 @@ _OUTSIDE = 1e-15
 _SLIP = 1e-7
 # Nats of delta that the charges may take, and by how much less than expected an epsilon may be before the step is too wide.
 _NOTHING, _MUCH_LESS, _LESS = 1e-4, 0.5, 0.1
+# By how much wider steps are on a first look.
+_ROUGH = 16.0
 _LOOKS = 5
 # Laws are looked at as far out as the next smaller of these deltas says.
 _NATS = 16.0
@@ -82,7 +84,10 @@ class LatticeComposition:
         theta, near = planned
         if near == 0.0:
             return 0.0
-        expected = near
+        # Chernoff's bound may be several times too large
+        rough = self._rough_sum(theta, near, log_delta)
+        guess = math.inf if rough is None else rough.epsilon(log_delta, Side.ABOVE, near)
+        near = expected = guess if 0.0 < guess < near else near
         for _ in range(_LOOKS):
             total = self._sum(theta, expected, log_delta, side)
             if total is None:
@@ -100,6 +105,15 @@ class LatticeComposition:
 
     def at_most(self, epsilon: float, log_delta: float) -> bool | None:
         """Whether epsilon(delta) <= epsilon is seen."""
+        ladder = self._ladder(log_delta)
+        # Chernoff's bound on atoms from above is one on delta; rounding is less than a millionth
+        bounds = 1e-6 + ladder.of_sum + _log_weights(_TILTS) - _TILTS * epsilon
+        best = int(np.argmin(bounds))
+        if math.exp(min(bounds[best], 0.0)) + ladder.infinite <= math.exp(log_delta):
+            return True
+        rough = self._rough_sum(float(_TILTS[best]), epsilon, log_delta)
+        if rough is not None and rough.log_delta(epsilon, Side.ABOVE) <= log_delta:
+            return True
         found = self.log_delta(epsilon, Side.ABOVE, log_delta)
         return None if found is None else found <= log_delta
 
@@ -147,11 +161,11 @@ class LatticeComposition:
         each = [(count, _looked_at(count, curve, _rounded(log_delta))) for count, curve in self.rounds]
         return _Ladder(
             np.asarray(sum(count * one.ladder for count, one in each)),
-            -math.expm1(sum(count * math.log1p(-min(one.atoms.infinite, 0.5)) for count, one in each))
+            -math.expm1(sum(count * math.log1p(-min(one.atoms.infinite, 1.0 - 1e-16)) for count, one in each))
             + sum(count * one.atoms.left_out for count, one in each),
         )
 
-    def _plan(self, theta: float, epsilon: float, log_delta: float) -> Plan:
+    def _plan(self, theta: float, epsilon: float, log_delta: float, widen: float = 1.0) -> Plan:
         each = [(count, _looked_at(count, curve, _rounded(log_delta)).atoms) for count, curve in self.rounds]
         tilts = np.concatenate([[theta], theta - _FURTHER, theta + _FURTHER])
         values = sum(count * _log_mgf(atoms, tilts) for count, atoms in each)
@@ -159,7 +173,7 @@ class LatticeComposition:
         room = -math.log(_OUTSIDE) - values[0]
         below, above = np.split(values[1:] + room, 2)
         rounds = sum(count for count, _ in self.rounds)
-        step = math.sqrt(6.0 * _AIM * max(epsilon, _SMALL) / ((1.0 + theta) * rounds))
+        step = widen * math.sqrt(6.0 * _AIM * max(epsilon, _SMALL) / ((1.0 + theta) * rounds))
         return Plan(
             theta,
             float(_FURTHER[np.argmin(below / _FURTHER)]),
@@ -170,10 +184,16 @@ class LatticeComposition:
 
     # --- sums -------------------------------------------------------------------------------------------------------------
 
+    def _rough_sum(self, theta: float, epsilon: float, log_delta: float) -> LayeredSum | None:
+        """A bound from above on the few cells that were looked at, by a short transform."""
+        plan = self._plan(theta, epsilon, log_delta, _ROUGH)
+        each = [(count, _looked_at(count, curve, _rounded(log_delta)).atoms) for count, curve in self.rounds]
+        return _added([(count, _split(atoms, plan.step, Side.ABOVE)) for count, atoms in each], plan, Side.ABOVE)
+
     def _sum(self, theta: float, epsilon: float, log_delta: float, side: Side) -> LayeredSum | None:
-        key = (theta, epsilon, _rounded(log_delta), side)
+        plan = self._plan(theta, epsilon, log_delta)
+        key = (plan, _rounded(log_delta), side)
         if key not in self._sums:
-            plan = self._plan(theta, epsilon, log_delta)
             parts = [
                 (count, _looked_at(count, curve, _rounded(log_delta)).on_lattice(theta, plan.step, side))
                 for count, curve in self.rounds
@@ -182,7 +202,7 @@ class LatticeComposition:
         return self._sums[key]
 
     @cached_property
-    def _sums(self) -> dict[tuple[float, float, float, Side], LayeredSum | None]:
+    def _sums(self) -> dict[tuple[Plan, float, Side], LayeredSum | None]:
         return {}
 
 
