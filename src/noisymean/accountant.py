@@ -62,11 +62,11 @@ class Question:
 
     def worse(self, curve: DeltaCurve, side: Side, already: float) -> float:
         """The larger of this direction and of what is known `already`."""
-        return already if self.no_more(curve, already) else max(already, self.ask(curve, side))
+        return already if self.no_more(curve, already, side) else max(already, self.ask(curve, side))
 
-    def no_more(self, curve: DeltaCurve, answer: float) -> bool:
+    def no_more(self, curve: DeltaCurve, answer: float, side: Side = Side.ABOVE) -> bool:
         """One evaluation at the answer instead of a search for another that would be smaller."""
-        return self.delta is not None and answer > 0.0 and bool(curve.at_most(answer, math.log(self.delta)))
+        return self.delta is not None and answer > 0.0 and bool(curve.at_most(answer, math.log(self.delta), side=side))
 
     def interval(self, rounds: Rounds) -> tuple[float, float]:
         """(lower, upper) end of the larger of the two directions; the lower end of the one that looks larger is one for both."""

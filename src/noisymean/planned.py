@@ -117,7 +117,7 @@ class PlannedRounds(ABC):
                 near = best - plan.shift
         return best
 
-    def at_most(self, epsilon: float, log_delta: float, *, rough: bool = True) -> bool | None:
+    def at_most(self, epsilon: float, log_delta: float, *, rough: bool = True, side: Side = Side.ABOVE) -> bool | None:
         """Whether epsilon(delta) <= epsilon is seen at once."""
         plans = self._plans(log_delta)
         seen = any(

@@ -32,6 +32,7 @@ from noisymean.laws.coins import Block, Coins, thinned
 from noisymean.lift import Lift, normal_masses
 from noisymean.numerics.logs import Array
 from noisymean.planned import Plan, PlannedRounds
+from noisymean.tradeoff import Side
 
 # Records up to which it is tried: with more of them the lift is better.
 MOST_RECORDS = 60
@@ -209,7 +210,7 @@ class RateChained(PlannedRounds):
     def _imitations(self) -> tuple[Imitation, ...]:
         return tuple(Imitation.of(lift) for lift in self._lifts)
 
-    def at_most(self, epsilon: float, log_delta: float, *, rough: bool = True) -> bool | None:
+    def at_most(self, epsilon: float, log_delta: float, *, rough: bool = True, side: Side = Side.ABOVE) -> bool | None:
         """Whether epsilon(delta) <= epsilon is seen at once."""
         main = self._second_link(log_delta)
         # without the first link it would be less

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy.special import ndtr
 
 from noisymean.compose.engine import Rounds
 from noisymean.compose.grid.composition import GridComposition
@@ -21,6 +22,14 @@ from noisymean.mechanisms import EASGM
 from noisymean.tradeoff import Side, TradeOff
 from rounds_of import atoms_delta
 
+
+def without_some_of_q(kept: float) -> FiniteOutcomes:
+    """N(0, 1) against a mixture with N(4, 1) in narrow cells, without an outcome that is possible under Q only."""
+    at = np.linspace(-8.0, 12.0, 3_001)
+    p, q = np.diff(ndtr(at)), np.diff(ndtr(at - 4.0))
+    return FiniteOutcomes(p, kept * (0.2 * p + 0.8 * q))
+
+
 CURVES: dict[str, TradeOff] = {
     "gaussian": Gaussian(0.8),
     "subsampled": Subsampled(Gaussian(1.0), 0.1),
@@ -32,6 +41,9 @@ CURVES: dict[str, TradeOff] = {
     "mixture": RevealedMixture((0.6, 0.4), (Identity(), gaussian_pair(8, 1.0, 0.8))),
     "outcomes": FiniteOutcomes(np.array([0.5, 0.3, 0.2]), np.array([0.2, 0.3, 0.5])),
     "short outcomes": FiniteOutcomes(np.array([0.51, 0.3, 0.2]), np.array([0.2, 0.29, 0.5])),
+    # ASGM with 13 records, q = .867, sigma = .51: an edge once rose after others beside it were left out
+    "without some of Q": without_some_of_q(0.86),
+    "without some of P": without_some_of_q(0.86).inverse(),
     "infinite": EpsilonDelta(0.7, 0.05),
     "nothing": Identity(),
 }
@@ -111,11 +123,21 @@ class TestLatticeComposition:
         assert below <= grid.log_delta(1.0, Side.ABOVE)
         assert above == -math.inf or above >= grid.log_delta(1.0, Side.BELOW)
 
-    def test_says_what_it_has_seen(self) -> None:
+    @pytest.mark.parametrize("side", [Side.ABOVE, Side.BELOW])
+    def test_says_what_it_has_seen(self, side: Side) -> None:
+        """Far away by Chernoff's bound, nearer by a rough sum, and next to it by one on that side."""
         lattice = LatticeComposition(((4, Gaussian(0.5)),))
         exact = Gaussian(1.0).epsilon(1e-5)
-        assert lattice.at_most(1.01 * exact, math.log(1e-5)) is True
-        assert lattice.at_most(0.99 * exact, math.log(1e-5)) is False
+        for factor in (0.1, 0.9, 0.99, 1.01, 1.1, 2.0, 10.0):
+            assert lattice.at_most(factor * exact, math.log(1e-5), side) is (factor > 1.0)
+
+    @EVERY
+    def test_a_yes_is_a_bound(self, curve: TradeOff) -> None:
+        lattice, grid = LatticeComposition(((3, curve),)), GridComposition(((3, curve),), 1 << 13)
+        for epsilon in (0.03, 0.3, 1.0, 3.0, 10.0):
+            least = grid.log_delta(epsilon, Side.BELOW)
+            if least > -30.0:
+                assert not lattice.at_most(epsilon, least - 1e-6, Side.ABOVE)
 
     def test_an_infinite_loss_is_left_to_others(self) -> None:
         assert LatticeComposition(((2, EpsilonDelta(0.7, 0.05)),)).epsilon_of_log(math.log(1e-5), Side.ABOVE) is None

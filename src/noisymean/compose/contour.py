@@ -90,7 +90,9 @@ class Composed(TradeOff):
         return self._lines[reverse].guess(log_delta)
 
     def _excess(self, epsilon: float, *, reverse: bool) -> Excess:
-        found = self._lines[reverse].excess(epsilon)
+        lines = self._lines[reverse]
+        # from below nothing is left of a bound from above whose tail is known no better than that
+        found = lines.excess(epsilon) or lines.hopeless(epsilon, self.relative_error)
         if found is None:
             return excess_of_tails(epsilon, (self.inverse() if reverse else self).tails(np.array([epsilon])))
         infinite = 0.0 if reverse else self.generating.infinite

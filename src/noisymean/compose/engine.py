@@ -33,7 +33,9 @@ class DeltaCurve(Protocol):
 
     def epsilon_of_log(self, log_delta: float, side: Side, *, near: float | None = None) -> float: ...
 
-    def at_most(self, epsilon: float, log_delta: float, *, rough: bool = True) -> bool | None: ...
+    def at_most(
+        self, epsilon: float, log_delta: float, *, rough: bool = True, side: Side = Side.ABOVE
+    ) -> bool | None: ...
 
     def log_delta(self, epsilon: float, side: Side) -> float: ...
 
@@ -83,20 +85,24 @@ class Rounds:
         """Links of several chains, and both directions of a guarantee, ask the same again."""
         return {}
 
-    def at_most(self, epsilon: float, log_delta: float, *, rough: bool = True) -> bool | None:
-        """Whether one evaluation proves epsilon(delta) <= epsilon; None where it takes more than that to know.
+    def at_most(self, epsilon: float, log_delta: float, *, rough: bool = True, side: Side = Side.ABOVE) -> bool | None:
+        """Whether one evaluation shows that this side of epsilon(delta) is <= epsilon; None where it takes more than that.
 
         A `rough` look at the grid may see that it is so, never that it is not.
         """
         if not 0.0 < epsilon < math.inf:
             return False
-        if self._lattice_first and (seen := self._few(lambda one: one.at_most(epsilon, log_delta))) is not None:
+
+        def few(lattice: LatticeComposition) -> bool | None:
+            return lattice.at_most(epsilon, log_delta, side)
+
+        if self._lattice_first and (seen := self._few(few)) is not None:
             return seen
         if (seen := self._seen_at_once(epsilon, log_delta)) is not None:
             return seen
         return self._first_that_works(
-            lambda engine: float(engine.log_delta(epsilon, Side.ABOVE)) <= log_delta,
-            lambda lattice: lattice.at_most(epsilon, log_delta),
+            lambda engine: float(engine.log_delta(epsilon, side)) <= log_delta,
+            few,
             lambda grid: (rough and grid.at_most(epsilon, log_delta)) or None,
             # an epsilon far from the one that is asked for says little about the next question
             remember=False,
@@ -310,7 +316,7 @@ class ChainedRounds:
                 best = min(best, second + self.first.epsilon_of_log(rest, Side.ABOVE))
         return best
 
-    def at_most(self, epsilon: float, log_delta: float, *, rough: bool = True) -> bool | None:
+    def at_most(self, epsilon: float, log_delta: float, *, rough: bool = True, side: Side = Side.ABOVE) -> bool | None:
         """Whether epsilon(delta) <= epsilon is seen at once at one of the splits."""
         if not self._worth_trying(epsilon, log_delta):
             return None

@@ -123,6 +123,16 @@ class Lines:
             raise SlowDecay
         return found
 
+    def hopeless(self, epsilon: float, least: float) -> Excess | None:
+        """Chernoff's bound where delta is hopelessly small, with a tail beside it of which no more than `least` is known."""
+        if epsilon <= self.mean:
+            return None
+        tilt = self._saddle(epsilon)
+        log_peak = tilt.value - tilt.x * epsilon
+        return (
+            Excess(log_peak, log_peak - math.log(least), log_peak + math.log(tilt.x)) if log_peak < _HOPELESS else None
+        )
+
     def at_most(self, epsilon: float, log_delta: float) -> bool | None:
         """Whether delta(epsilon) <= e^log_delta, where that takes no integral: yes by Chernoff's bound, no by a wide margin.
 

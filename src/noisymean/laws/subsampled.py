@@ -116,7 +116,7 @@ class Subsampled(TradeOff):
     @property
     def slow_rounds(self) -> int:
         # while the record has hardly been sampled, the loss of all rounds has nearly an atom
-        return int(0.5 / self.rate) if self.rate > 0.0 else 0
+        return int(0.3 / self.rate) if self.rate > 0.0 else 0
 
     def _line(self, alpha: Array) -> tuple[Array, Array]:
         value, margin = self.base._line(alpha)

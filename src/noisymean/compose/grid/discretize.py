@@ -33,6 +33,8 @@ from noisymean.tradeoff import Inverse, Side, Tails, TradeOff
 _ROUNDING = 5e-16
 # The two tails of delta meet at one of the edges, at the latest where e^t >= 3: further right there would be no digits left.
 MEETING = (0.0, 1.5)
+# What a sum of masses may be off by.
+_OF_MASSES = 1e-13
 # Beyond every finite loss.
 _BEYOND = 1e300
 # What an exponential may lose where it is too small to be written down.
@@ -162,7 +164,9 @@ def _under(edges: Array, tails: Tails, rounding: float, slack: float, masses: tu
         sag = 0.25 * (1.0 + 1e-12) * np.maximum(np.fmin(by_above, by_below), 0.0)
         rise = np.expm1(edges)
         less_of_q, more_of_p = max(1.0 - masses[1], 0.0), max(masses[0] - 1.0, 0.0)
-        missing = less_of_q + np.exp(np.minimum(edges, MEETING[1])) * more_of_p if less_of_q or more_of_p else 0.0
+        # what P is short of counts for it; sums of masses have all but the last digits
+        less_of_p = max(1.0 - masses[0] - _OF_MASSES, 0.0)
+        missing = less_of_q + np.exp(np.minimum(edges, MEETING[1])) * (more_of_p - less_of_p)
         sags = np.maximum(np.append(sag, 0.0), np.append(0.0, sag))
         delta = q_above - p_above - rounding * (q_above + p_above) - sags
         excess = p_below - q_below - rounding * (p_below + q_below) - sags - missing
@@ -223,7 +227,9 @@ def _bent(
         # one value where the two meet, and never below 1 - u; infinite only if there is no edge further left
         with np.errstate(over="ignore"):
             rise = float(np.expm1(t[meet]))
-        delta[meet] = max(delta[meet], -rise, excess[meet] - rise if meet < known else -math.inf)
+        by_excess = excess[meet] - rise if meet < known else -math.inf
+        # from below no edge may rise once another beside it is gone: the chord that was below it need not be any more
+        delta[meet] = by_excess if first is not None and meet < known else max(delta[meet], -rise, by_excess)
         excess[meet] = delta[meet] + rise
         # of one edge alone the mass is what does not escape to infinity
         if t.size == 1:

@@ -44,8 +44,8 @@ _OUTSIDE = 1e-15
 _SLIP = 1e-7
 # Nats of delta that the charges may take, and by how much less than expected an epsilon may be before the step is too wide.
 _NOTHING, _MUCH_LESS, _LESS = 1e-4, 0.5, 0.1
-# By how much wider steps are on a first look.
-_ROUGH = 16.0
+# By how much wider steps are on a first look, and nats of delta that it is not wrong by.
+_ROUGH, _CLEARLY = 16.0, 0.5
 _LOOKS = 5
 # Laws are looked at as far out as the next smaller of these deltas says.
 _NATS = 16.0
@@ -103,8 +103,8 @@ class LatticeComposition:
             expected = max(found if good else 0.0, _LESS * expected, _SMALL)
         return None
 
-    def at_most(self, epsilon: float, log_delta: float) -> bool | None:
-        """Whether epsilon(delta) <= epsilon is seen."""
+    def at_most(self, epsilon: float, log_delta: float, side: Side) -> bool | None:
+        """Whether that side of epsilon(delta) is seen to be at most epsilon; no is said, too, where little speaks for it."""
         ladder = self._ladder(log_delta)
         # Chernoff's bound on atoms from above is one on delta; rounding is less than a millionth
         bounds = 1e-6 + ladder.of_sum + _log_weights(_TILTS) - _TILTS * epsilon
@@ -112,9 +112,11 @@ class LatticeComposition:
         if math.exp(min(bounds[best], 0.0)) + ladder.infinite <= math.exp(log_delta):
             return True
         rough = self._rough_sum(float(_TILTS[best]), epsilon, log_delta)
-        if rough is not None and rough.log_delta(epsilon, Side.ABOVE) <= log_delta:
-            return True
-        found = self.log_delta(epsilon, Side.ABOVE, log_delta)
+        if rough is not None:
+            about = rough.log_delta(epsilon, Side.ABOVE)
+            if about <= log_delta or about > log_delta + _CLEARLY:
+                return about <= log_delta
+        found = self.log_delta(epsilon, side, log_delta)
         return None if found is None else found <= log_delta
 
     def log_delta(self, epsilon: float, side: Side, near: float | None = None) -> float | None:
