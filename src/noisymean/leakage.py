@@ -22,7 +22,7 @@ from noisymean.laws.orthogonal import OrthogonalPair
 from noisymean.mechanisms import BatchDenominator, DatasetDenominator, Mechanism, Neighbours
 from noisymean.noisy_sum import noisy_sum
 from noisymean.numerics import binomial
-from noisymean.numerics.logs import Array
+from noisymean.numerics.logs import Array, log_difference
 from noisymean.pairs import Added, AddedAcross, Replaced
 from noisymean.tradeoff import TradeOff
 
@@ -40,7 +40,7 @@ _MOST_SCALES = 2048
 # and where the deviation of the size is below this share of it, of which a deviation of x1 is so many times as much.
 _SAME_SIZE = 0.01
 # How many values of alpha are looked at to see which pairs matter.
-_SCREEN = 17
+_SCREEN, _WIDER = 17, np.array([1.2, 1.5, 2.0])
 # Gradients of the new record where D's are zero, where they are one vector, and both for a batch; in units of C.
 _ALL_ZERO = (1.0, 0.0)
 _ALIGNED = (-1.0, -0.5, 1.0)
@@ -222,20 +222,29 @@ class Leakage:
         return values.min(axis=0), np.asarray(contenders)[winner]
 
     def _contenders(self, alpha: Array) -> list[int]:
-        """Pairs that matter on a thinned alpha: leaving a pair out never makes the result unsound."""
-        if len(self.curves) == 1 or alpha.size <= _SCREEN:
+        """Pairs that matter beside the others: leaving a pair out never makes the result unsound.
+
+        A curve is above another one where its delta is below at every slope, and delta takes no inversion: one look at each.
+        """
+        inner = alpha[(alpha > 0.0) & (alpha < 1.0)]
+        if len(self.curves) == 1 or inner.size <= _SCREEN:
             return list(range(len(self.curves)))
-        thinned = np.unique(np.quantile(alpha, np.linspace(0.0, 1.0, _SCREEN)))
-        values = np.stack([curve.upper(thinned) for curve in self.curves])
-        least = values.min(axis=0)
-        chosen = [int(np.argmax((values <= least).sum(axis=1)))]
+        t = self.curves[0].thresholds(np.quantile(inner, np.linspace(0.0, 1.0, _SCREEN)))
+        # others may have their tests further out
+        t = np.concatenate([t, t.mean() + np.outer(_WIDER, [np.min(t) - t.mean(), np.max(t) - t.mean()]).ravel()])
+        looks = [curve.tails(t) for curve in self.curves]
+        deltas = np.stack([np.exp(log_difference(one.q_above, t + one.p_above)) for one in looks])
+        # what is left to lose at the test of that slope: its false negatives, and what it tells apart
+        left = np.stack([np.exp(np.minimum(one.q_below, log_difference(one.q_above, one.p_above))) for one in looks])
+        most = deltas.max(axis=0)
+        room = np.maximum(np.take_along_axis(left, deltas.argmax(axis=0)[None], axis=0)[0], 1e-12)
+        chosen = [int(np.argmax((deltas >= most).sum(axis=1)))]
         while True:
-            # how far the chosen ones are from the best, as a share of what is left to lose
-            gap = (values[chosen].min(axis=0) - least) / np.maximum(np.minimum(least, 1.0 - thinned - least), 1e-12)
+            gap = (most - deltas[chosen].max(axis=0)) / room
             worst = int(np.argmax(gap))
             if gap[worst] < 1e-3:
                 return chosen
-            chosen.append(int(np.argmin(values[:, worst])))
+            chosen.append(int(np.argmax(deltas[:, worst])))
 
 
 def leakage(mechanism: Mechanism) -> Leakage:

@@ -41,7 +41,7 @@ LARGEST_EPSILON = 1e9
 # e^t beyond this is no longer a double.
 _LARGEST_EXPONENT = 700.0
 # From so many alphas on, the tests at two of them are as near as those on both sides of one.
-_MANY = 256
+_MANY, _FEW_ROUNDS = 256, 3
 # A handful of rounds, and as many of a law whose K is dear as a lattice is faster for.
 A_HANDFUL, A_FEW_DOZEN = 12, 64
 # |log delta - goal| from which on Newton's step is the distance.
@@ -212,7 +212,7 @@ class TradeOff(Law):
     @final
     def lower(self, alpha: ArrayLike) -> Array:
         """A number that is never above f(alpha): rounding and left-out mass are subtracted."""
-        value, margin = self._line(checked(alpha))
+        value, margin = self._line(checked(alpha), rough=True)
         return np.clip(value - margin, 0.0, 1.0)
 
     def upper(self, alpha: ArrayLike) -> Array:
@@ -228,7 +228,7 @@ class TradeOff(Law):
                 first, second = bracket_decreasing(looked.log_odds, goals)
             else:
                 # a test at each of them and chords from one to the next: as near, at half of the work
-                solve_decreasing(looked.log_odds, goals)
+                solve_decreasing(looked.log_odds, goals, _FEW_ROUNDS)
                 first, second = looked.around(a)
             more, less = looked.tails(first), looked.tails(second)
             with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
@@ -242,25 +242,43 @@ class TradeOff(Law):
             value[inner] = share * b_more + (1.0 - share) * b_less + 2.0 * margin
         return np.clip(value + self.short[1], 0.0, 1.0 - alpha)
 
-    def _line(self, alpha: Array) -> tuple[Array, Array]:
+    def _line(self, alpha: Array, *, rough: bool = False) -> tuple[Array, Array]:
         """The supporting line nearest to contact at alpha: its value there, and its numerical error.
 
-        Curves that have f(alpha) in closed form give that instead.
+        Curves that have f(alpha) in closed form give that instead. A `rough` one may be of a test beside it where there are many
+        alphas: every line is a bound from below.
         """
         inner = (alpha > 0.0) & (alpha < 1.0)
         value = np.where(alpha >= 1.0, 0.0, self._at_zero())
         margin = np.where(alpha >= 1.0, 0.0, self.relative_error + self.slack)
         if inner.any():
             a = alpha[inner]
-            looked = _Looked(self)
-            t = solve_decreasing(looked.log_odds, np.log(a) - np.log1p(-a))
-            tails = looked.tails(t)
-            with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-                beta, scaled = np.exp(tails.q_below), np.exp(np.minimum(t, _LARGEST_EXPONENT) + tails.p_above)
-                slope = np.where(t > _LARGEST_EXPONENT, 0.0, np.exp(np.minimum(t, _LARGEST_EXPONENT)))
-                margin[inner] = self.relative_error * (beta + scaled) + self.slack * np.exp(np.minimum(t, 0.0))
-            value[inner] = beta + slope * (np.exp(tails.p_above) - a)
+            looked, goals = _Looked(self), np.log(a) - np.log1p(-a)
+            if rough and a.size >= _MANY:
+                solve_decreasing(looked.log_odds, goals, _FEW_ROUNDS)
+                (left, left_margin), (right, right_margin) = (self._through(looked, t, a) for t in looked.around(a))
+                nearer = left - left_margin > right - right_margin
+                value[inner], margin[inner] = (
+                    np.where(nearer, left, right),
+                    np.where(nearer, left_margin, right_margin),
+                )
+            else:
+                value[inner], margin[inner] = self._through(looked, solve_decreasing(looked.log_odds, goals), a)
         return value, margin
+
+    @final
+    def _through(self, looked: _Looked, t: Array, alpha: Array) -> tuple[Array, Array]:
+        """The supporting lines of the tests at t, at alpha, and their numerical errors."""
+        tails = looked.tails(t)
+        with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+            beta, scaled = np.exp(tails.q_below), np.exp(np.minimum(t, _LARGEST_EXPONENT) + tails.p_above)
+            slope = np.where(t > _LARGEST_EXPONENT, 0.0, np.exp(np.minimum(t, _LARGEST_EXPONENT)))
+            margin = self.relative_error * (beta + scaled) + self.slack * np.exp(np.minimum(t, 0.0))
+        return beta + slope * (np.exp(tails.p_above) - alpha), margin
+
+    def thresholds(self, alpha: Array) -> Array:
+        """Losses t of which P has alpha beyond, nearly: the slopes -e^t of the curve there."""
+        return solve_decreasing(_Looked(self).log_odds, np.log(alpha) - np.log1p(-alpha))
 
     @final
     def _at_zero(self) -> float:

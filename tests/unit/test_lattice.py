@@ -139,6 +139,27 @@ class TestLatticeComposition:
             if least > -30.0:
                 assert not lattice.at_most(epsilon, least - 1e-6, Side.ABOVE)
 
+    @pytest.mark.parametrize(("mu", "count"), [(0.05, 3), (0.5, 4), (2.0, 2)])
+    def test_curve_brackets_gaussians(self, mu: float, count: int) -> None:
+        """count rounds of G_mu are G of mu sqrt(count): closed form."""
+        alpha = np.concatenate([[0.0, 1e-4], np.linspace(0.01, 0.99, 99), [1.0]])
+        exact = Gaussian(mu * math.sqrt(count))(alpha)
+        lattice = LatticeComposition(((count, Gaussian(mu)),))
+        below, above = (lattice.curve(alpha, side) for side in (Side.BELOW, Side.ABOVE))
+        assert below is not None
+        assert above is not None
+        assert np.all(below <= exact)
+        assert np.all(exact <= above)
+        # at alpha = 0 a window that ends somewhere leaves something out
+        assert np.max((above - below)[1:]) < 1e-5
+
+    @EVERY
+    def test_curves_of_both_sides_are_in_order(self, curve: TradeOff) -> None:
+        alpha = np.linspace(0.0, 1.0, 41)
+        below, above = (LatticeComposition(((3, curve),)).curve(alpha, side) for side in (Side.BELOW, Side.ABOVE))
+        if below is not None and above is not None:
+            assert np.all(below <= above)
+
     def test_an_infinite_loss_is_left_to_others(self) -> None:
         assert LatticeComposition(((2, EpsilonDelta(0.7, 0.05)),)).epsilon_of_log(math.log(1e-5), Side.ABOVE) is None
 

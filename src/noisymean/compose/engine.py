@@ -21,6 +21,7 @@ from noisymean.compose.contour import COMPOSED_ERROR, Composed
 from noisymean.compose.grid.composition import GridComposition
 from noisymean.compose.grid.lattice import LatticeComposition
 from noisymean.cumulants import SlowDecay, Sum
+from noisymean.numerics.logs import Array
 from noisymean.tradeoff import LARGEST_EPSILON, Law, Side, TradeOff
 
 Result = TypeVar("Result")
@@ -158,6 +159,10 @@ class Rounds:
         if self._exact is None:
             raise SlowDecay
         return self._exact
+
+    def curve_of_few(self, alpha: Array, side: Side) -> Array | None:
+        """f(alpha) of few rounds on the stated side, where they are better added up than integrated; None where not."""
+        return self._few(lambda lattice: lattice.curve(alpha, side)) if self._lattice_first else None
 
     @cached_property
     def _exact(self) -> TradeOff | None:

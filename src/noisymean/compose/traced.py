@@ -31,6 +31,9 @@ _SEEN = 1e-4
 
 def traced(rounds: Rounds, alpha: Array, points: int, *, chord: bool) -> Array:
     """f(alpha) from tests at many thresholds: the chords between them for leakage, their supporting lines for guarantees."""
+    side = Side.ABOVE if chord else Side.BELOW
+    if (few := rounds.curve_of_few(alpha, side)) is not None:
+        return few
     # the lines of tests that err less than any alpha are of no use; a chord may need one from further out
     least = 0.0 if chord else _least(alpha)
     deviations = min(_DEVIATIONS, 1.0 - float(ndtri(least)))
@@ -39,7 +42,7 @@ def traced(rounds: Rounds, alpha: Array, points: int, *, chord: bool) -> Array:
         with np.errstate(all="ignore"):
             t, log_alpha, log_beta = _tests(curve, _thresholds(curve, points, deviations), math.log(max(_SEEN, least)))
     except SlowDecay:
-        return rounds.grid.curve(alpha, Side.ABOVE if chord else Side.BELOW)
+        return rounds.grid.curve(alpha, side)
     if not chord:
         lines = _lines(curve, t, log_alpha, log_beta, alpha)
         if alpha.size <= _FEW:

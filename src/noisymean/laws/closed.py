@@ -25,7 +25,7 @@ class Identity(TradeOff):
         below = np.where(np.asarray(t) < 0.0, -np.inf, 0.0)
         return Tails(above, below, above, below)
 
-    def _line(self, alpha: Array) -> tuple[Array, Array]:
+    def _line(self, alpha: Array, *, rough: bool = False) -> tuple[Array, Array]:
         return 1.0 - alpha, np.zeros_like(alpha)
 
     def upper(self, alpha: ArrayLike) -> Array:
@@ -55,7 +55,7 @@ class Gaussian(TradeOff):
         half = 0.5 * self.mu
         return Tails(log_ndtr(-z - half), log_ndtr(z + half), log_ndtr(half - z), log_ndtr(z - half))
 
-    def _line(self, alpha: Array) -> tuple[Array, Array]:
+    def _line(self, alpha: Array, *, rough: bool = False) -> tuple[Array, Array]:
         value = ndtr(-ndtri(alpha) - self.mu)
         return value, RELATIVE_ERROR * value
 

@@ -61,9 +61,14 @@ class FiniteOutcomes(TradeOff):
         _, p, q = self._cumulated
         return np.exp(p[1])[::-1], np.exp(q[0])[::-1]
 
-    def _line(self, alpha: Array) -> tuple[Array, Array]:
+    def _line(self, alpha: Array, *, rough: bool = False) -> tuple[Array, Array]:
         value = np.minimum(np.interp(alpha, *self._polygon), 1.0 - alpha)
         return value, self.relative_error * value
+
+    def thresholds(self, alpha: Array) -> Array:
+        losses, p, _ = self._cumulated
+        finite = np.isfinite(losses)
+        return np.asarray(losses[finite][np.searchsorted(-np.exp(p[1][:-1][finite]), -alpha, side="right") - 1])
 
     def upper(self, alpha: ArrayLike) -> Array:
         # every vertex is a test, and so is every chord: alpha is at most what P says, beta at most what Q says and is short of

@@ -118,8 +118,8 @@ class Subsampled(TradeOff):
         # while the record has hardly been sampled, the loss of all rounds has nearly an atom
         return int(0.3 / self.rate) if self.rate > 0.0 else 0
 
-    def _line(self, alpha: Array) -> tuple[Array, Array]:
-        value, margin = self.base._line(alpha)
+    def _line(self, alpha: Array, *, rough: bool = False) -> tuple[Array, Array]:
+        value, margin = self.base._line(alpha, rough=rough)
         return (1.0 - self.rate) * (1.0 - alpha) + self.rate * value, self.rate * margin + RELATIVE_ERROR * (
             1.0 - alpha
         )

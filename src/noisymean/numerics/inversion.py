@@ -35,12 +35,14 @@ def bracket_decreasing(y: Callable[[Array], Array], targets: Array) -> tuple[Arr
     return low, high
 
 
-def solve_decreasing(y: Callable[[Array], Array], targets: Array) -> Array:
-    """t with y(t) = target, to the stopping rule; where y jumps over the target, the end of the jump."""
-    return _solved(y, targets, touching=True)[2]
+def solve_decreasing(y: Callable[[Array], Array], targets: Array, rounds: int = _ROUNDS) -> Array:
+    """t with y(t) = target, to the stopping rule or for so many rounds; where y jumps over the target, the end of the jump."""
+    return _solved(y, targets, touching=True, rounds=rounds)[2]
 
 
-def _solved(y: Callable[[Array], Array], targets: Array, *, touching: bool) -> tuple[Array, Array, Array]:
+def _solved(
+    y: Callable[[Array], Array], targets: Array, *, touching: bool, rounds: int = _ROUNDS
+) -> tuple[Array, Array, Array]:
     def rising(t: Array) -> Array:
         # targets inside a jump all ask for the same t
         distinct, index = np.unique(t, return_inverse=True)
@@ -48,7 +50,8 @@ def _solved(y: Callable[[Array], Array], targets: Array, *, touching: bool) -> t
 
     goals, where = np.unique(-targets, return_inverse=True)
     low, high, t = (
-        found[where].reshape(targets.shape) for found in _polish(rising, goals, *_table(rising, goals), touching)
+        found[where].reshape(targets.shape)
+        for found in _polish(rising, goals, *_table(rising, goals), touching, rounds)
     )
     return low, high, t
 
@@ -75,7 +78,7 @@ def _bracket(grid: Array, values: Array, goals: Array) -> tuple[float, float]:
 
 
 def _polish(
-    rising: Callable[[Array], Array], goals: Array, grid: Array, values: Array, touching: bool
+    rising: Callable[[Array], Array], goals: Array, grid: Array, values: Array, touching: bool, rounds: int
 ) -> tuple[Array, Array, Array]:
     """Bracket and solution; `touching`: the search for a solution ends when it is one, however wide its bracket."""
     right = np.clip(np.searchsorted(values, goals, side="right"), 1, grid.size - 1)
@@ -84,7 +87,7 @@ def _polish(
     t, slope = _first_guess(goals, grid, values, low, high)
     touched = np.zeros(goals.size, dtype=bool)
     open_ = np.arange(goals.size)
-    for round_ in range(_ROUNDS):
+    for round_ in range(rounds):
         y = rising(t[open_])
         miss = y - goals[open_]
         above = miss > 0.0

@@ -145,10 +145,7 @@ class GridComposition:
         return self._fine(coarse, plan, epsilon, side).log_delta(epsilon, side)
 
     def curve(self, alpha: ArrayLike, side: Side) -> Array:
-        """f(alpha) = sup over eps of 1 - delta(eps) - e^eps alpha of the composition, on the stated side.
-
-        delta of a grid is linear in e^eps between two of its losses, so the supremum is at one of them, or beyond the ends.
-        """
+        """f(alpha) of the composition, on the stated side."""
         alpha = np.asarray(check_probability("alpha", alpha), dtype=np.float64)
         log_delta = math.log(1e-12)
         if any(one.is_beyond(log_delta) for one in self._scouted):
@@ -163,17 +160,7 @@ class GridComposition:
             # no grid is wide enough
             return _anything(alpha, side)
         total = _with_infinity([only], losses)
-        epsilons, heights = only.losses, 1.0 - total.deltas(opposite)
-        if side is Side.ABOVE:
-            # below the first delta >= 1 - e^eps, so the line is at most e^eps (1 - alpha), and never above 1 - alpha; above the
-            # last delta >= 0
-            first = np.minimum(epsilons[:1], 0.0)
-            epsilons = np.concatenate([first, epsilons, epsilons[-1:]])
-            heights = np.concatenate([np.exp(first), heights, [1.0]])
-            best = np.array([float((heights - _times(epsilons, one)).max()) for one in alpha.ravel()])
-        else:
-            best = _near_contact(epsilons, heights, alpha.ravel())
-        return np.asarray(np.clip(np.reshape(best, alpha.shape), 0.0, 1.0 - alpha))
+        return total.curve(alpha, side)
 
     def inverse(self) -> GridComposition:
         """The other direction."""
@@ -326,25 +313,3 @@ def _atoms(cells: list[tuple[int, Cells]], side: Side) -> Parts:
 def _anything(alpha: Array, side: Side) -> Array:
     """What holds for any trade-off curve."""
     return np.zeros_like(alpha) if side is Side.BELOW else 1.0 - alpha
-
-
-def _near_contact(epsilons: Array, heights: Array, alpha: Array) -> Array:
-    """heights - e^epsilon alpha where the slope of the heights in e^epsilon is alpha; any other loss is a bound too."""
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        slopes = np.diff(heights) / np.diff(epsilons) * np.exp(-0.5 * (epsilons[:-1] + epsilons[1:]))
-        # they fall but for rounding
-        falling = np.minimum.accumulate(np.nan_to_num(slopes, nan=0.0))
-        first = np.searchsorted(-falling, -alpha)
-        found = np.full(alpha.size, -math.inf)
-        for aside in (-1, 0, 1):
-            at = np.clip(first + aside, 0, epsilons.size - 1)
-            found = np.maximum(found, heights[at] - np.where(alpha > 0.0, np.exp(epsilons[at]) * alpha, 0.0))
-    return found
-
-
-def _times(epsilons: Array, alpha: float) -> Array:
-    """e^epsilon alpha, infinite where it is too large, zero at alpha = 0 whatever epsilon is."""
-    if alpha == 0.0:
-        return np.zeros_like(epsilons)
-    with np.errstate(over="ignore"):
-        return np.asarray(np.exp(epsilons + math.log(alpha)))

@@ -120,6 +120,24 @@ class LayeredSum:
             return np.asarray(np.minimum(finite + self.infinite + self.left_out, 1.0))
         return np.asarray(np.clip(finite + self.infinite - self.left_out, 0.0, 1.0))
 
+    def curve(self, alpha: Array, side: Side) -> Array:
+        """f(alpha) = sup over eps of 1 - delta(eps) - e^eps alpha, on the stated side; for a sum of one layer.
+
+        Its delta is linear in e^eps between two of its losses, so the supremum is at one of them, or beyond the ends.
+        """
+        (only,) = self.layers
+        epsilons, heights = only.losses, 1.0 - self.deltas(Side.BELOW if side is Side.ABOVE else Side.ABOVE)
+        if side is Side.ABOVE:
+            # below the first delta >= 1 - e^eps, so the line is at most e^eps (1 - alpha), and never above 1 - alpha; above the
+            # last delta >= 0
+            first = np.minimum(epsilons[:1], 0.0)
+            epsilons = np.concatenate([first, epsilons, epsilons[-1:]])
+            heights = np.concatenate([np.exp(first), heights, [1.0]])
+            best = np.array([float((heights - _times(epsilons, one)).max()) for one in alpha.ravel()])
+        else:
+            best = _near_contact(epsilons, heights, alpha.ravel())
+        return np.asarray(np.clip(np.reshape(best, alpha.shape), 0.0, 1.0 - alpha))
+
     def epsilon(self, log_delta: float, side: Side, near: float) -> float:
         """Least epsilon >= 0 with log delta(epsilon) <= log_delta, on the stated side; the search begins at `near`.
 
@@ -198,3 +216,25 @@ def _later(masses: Array, decay: float) -> Array:
 
 def _log_sum(log_value: float, other: float) -> float:
     return float(np.logaddexp(log_value, math.log(other))) if other > 0.0 else log_value
+
+
+def _near_contact(epsilons: Array, heights: Array, alpha: Array) -> Array:
+    """heights - e^epsilon alpha where the slope of the heights in e^epsilon is alpha; any other loss is a bound too."""
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        slopes = np.diff(heights) / np.diff(epsilons) * np.exp(-0.5 * (epsilons[:-1] + epsilons[1:]))
+        # they fall but for rounding
+        falling = np.minimum.accumulate(np.nan_to_num(slopes, nan=0.0))
+        first = np.searchsorted(-falling, -alpha)
+        found = np.full(alpha.size, -math.inf)
+        for aside in (-1, 0, 1):
+            at = np.clip(first + aside, 0, epsilons.size - 1)
+            found = np.maximum(found, heights[at] - np.where(alpha > 0.0, np.exp(epsilons[at]) * alpha, 0.0))
+    return found
+
+
+def _times(epsilons: Array, alpha: float) -> Array:
+    """e^epsilon alpha, infinite where it is too large, zero at alpha = 0 whatever epsilon is."""
+    if alpha == 0.0:
+        return np.zeros_like(epsilons)
+    with np.errstate(over="ignore"):
+        return np.asarray(np.exp(epsilons + math.log(alpha)))

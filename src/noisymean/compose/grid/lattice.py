@@ -47,17 +47,20 @@ _NOTHING, _MUCH_LESS, _LESS = 1e-4, 0.5, 0.1
 # By how much wider steps are on a first look, and nats of delta that it is not wrong by.
 _ROUGH, _CLEARLY = 16.0, 0.5
 _LOOKS = 5
+# Log delta that a curve goes down to, and points of its lattice.
+_LEAST_OF_A_CURVE, _POINTS_OF_A_CURVE = math.log(1e-12), 1 << 15
 # Laws are looked at as far out as the next smaller of these deltas says.
 _NATS = 16.0
 
 
 class Plan(NamedTuple):
-    """The tilt, the two further ones that say where the window ends, and the step."""
+    """The tilt, the two further ones that say where the window ends, the step, and about how long the window is."""
 
     theta: float
     below: float
     above: float
     step: float
+    span: float
 
 
 class OnLattice(NamedTuple):
@@ -137,6 +140,19 @@ class LatticeComposition:
             return None
         return total.log_delta(epsilon, side)
 
+    def curve(self, alpha: Array, side: Side) -> Array | None:
+        """f(alpha) on the stated side."""
+        theta = float(_TILTS[0])
+        plan = self._plan(theta, 0.0, _LEAST_OF_A_CURVE)
+        step = MEETING[1] * 0.5 ** math.floor(math.log2(MEETING[1] * _POINTS_OF_A_CURVE / plan.span))
+        if not 0.0 < step <= _WIDEST:
+            return None
+        # delta from above is f from below
+        total = self._planned_sum(
+            plan._replace(step=step), _LEAST_OF_A_CURVE, Side.BELOW if side is Side.ABOVE else Side.ABOVE
+        )
+        return None if total is None else total.curve(alpha, side)
+
     def _good(self, total: LayeredSum, epsilon: float) -> bool:
         """Whether charges are little beside delta."""
         above, below = (total.log_delta(epsilon, side) for side in (Side.ABOVE, Side.BELOW))
@@ -176,12 +192,14 @@ class LatticeComposition:
         below, above = np.split(values[1:] + room, 2)
         rounds = sum(count for count, _ in self.rounds)
         step = widen * math.sqrt(6.0 * _AIM * max(epsilon, _SMALL) / ((1.0 + theta) * rounds))
+        ends = below / _FURTHER, above / _FURTHER
         return Plan(
             theta,
-            float(_FURTHER[np.argmin(below / _FURTHER)]),
-            float(_FURTHER[np.argmin(above / _FURTHER)]),
+            float(_FURTHER[np.argmin(ends[0])]),
+            float(_FURTHER[np.argmin(ends[1])]),
             # 1.5 is a multiple of it, and the next question is likely to find its cells
             MEETING[1] * 0.5 ** math.ceil(math.log2(MEETING[1] / min(step, _WIDEST))),
+            float(np.min(ends[0]) + np.min(ends[1])),
         )
 
     # --- sums -------------------------------------------------------------------------------------------------------------
@@ -193,11 +211,13 @@ class LatticeComposition:
         return _added([(count, _split(atoms, plan.step, Side.ABOVE)) for count, atoms in each], plan, Side.ABOVE)
 
     def _sum(self, theta: float, epsilon: float, log_delta: float, side: Side) -> LayeredSum | None:
-        plan = self._plan(theta, epsilon, log_delta)
+        return self._planned_sum(self._plan(theta, epsilon, log_delta), log_delta, side)
+
+    def _planned_sum(self, plan: Plan, log_delta: float, side: Side) -> LayeredSum | None:
         key = (plan, _rounded(log_delta), side)
         if key not in self._sums:
             parts = [
-                (count, _looked_at(count, curve, _rounded(log_delta)).on_lattice(theta, plan.step, side))
+                (count, _looked_at(count, curve, _rounded(log_delta)).on_lattice(plan.theta, plan.step, side))
                 for count, curve in self.rounds
             ]
             self._sums[key] = _added(parts, plan, side)
