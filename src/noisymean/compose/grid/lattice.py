@@ -33,8 +33,9 @@ _ULP = 2.3e-16
 _AIM, _SMALL = 2e-5, 1e-2
 # Cells of a law on the lattice, and of one with larger losses than this while tilts are looked for.
 _CELLS, _COARSE, _LARGE = 2048, 512, 30.0
-# Points of the lattice, and a step beyond which the proofs are not meant.
-_MOST_POINTS, _WIDEST = 1 << 18, 0.25
+# Points of the lattice, the share of them that is planned for, by how much wider than wanted a step may be for that, and a step
+# beyond which the proofs are not meant.
+_MOST_POINTS, _SPARE, _WIDER, _WIDEST = 1 << 19, 0.45, 4.0, 0.25
 # Tilts that are looked at, and what is added to or taken from the best one for the ends of the window.
 _TILTS = np.exp2(np.arange(-30.0, 42.0) / 3.0)
 _FURTHER = np.exp2(np.arange(-12.0, 17.0) / 2.0)
@@ -193,13 +194,16 @@ class LatticeComposition:
         rounds = sum(count for count, _ in self.rounds)
         step = widen * math.sqrt(6.0 * _AIM * max(epsilon, _SMALL) / ((1.0 + theta) * rounds))
         ends = below / _FURTHER, above / _FURTHER
+        span = float(np.min(ends[0]) + np.min(ends[1]))
+        # a long window has a wider step before it has none
+        step = min(max(step, span / (_SPARE * _MOST_POINTS)), _WIDER * step)
         return Plan(
             theta,
             float(_FURTHER[np.argmin(ends[0])]),
             float(_FURTHER[np.argmin(ends[1])]),
             # 1.5 is a multiple of it, and the next question is likely to find its cells
             MEETING[1] * 0.5 ** math.ceil(math.log2(MEETING[1] / min(step, _WIDEST))),
-            float(np.min(ends[0]) + np.min(ends[1])),
+            span,
         )
 
     # --- sums -------------------------------------------------------------------------------------------------------------
