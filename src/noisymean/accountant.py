@@ -123,18 +123,20 @@ class Proved(NamedTuple):
     proofs: tuple[ProofName, ...] = ()
 
 
-def guaranteed(run: Run, question: Question, *, reverse: bool = False) -> Proved:
+def guaranteed(run: Run, question: Question, *, reverse: bool = False, leaked: float = -math.inf) -> Proved:
     """The best proof in the worse direction; inf where it exceeds double precision, Undefined where there is none.
 
-    The direction that is told to leak more goes first: of the other one it takes less to see that it is no worse.
+    The direction that is told to leak more goes first: of the other one it takes less to see that it is no worse. Where delta is
+    what is asked for, chains, which are slow then, are not tried beside a proof that says hardly more than what is `leaked`.
     """
-    first = guaranteed_one_way(run, question, reverse=reverse)
+    enough = -math.inf if question.delta is not None else _HARDLY_MORE * leaked
+    first = guaranteed_one_way(run, question, reverse=reverse, enough=enough)
     second = guaranteed_one_way(run, question, reverse=not reverse, enough=first.value)
     return max(first, second, key=lambda one: one.value)
 
 
 def guaranteed_one_way(run: Run, question: Question, *, reverse: bool, enough: float = -math.inf) -> Proved:
-    """The least that is proved for one direction, D' told from D or D from D' (`reverse`), or `enough` where that is a bound."""
+    """The least that is proved for one direction, D' told from D or D from D' (`reverse`), or what is no more than `enough`."""
     found = [one.inverse() if reverse else one for one in run.guarantees()]
     # those that take longest come last and have to be better
     found.sort(key=lambda one: _COST[type(one.curve)])
@@ -148,9 +150,13 @@ def guaranteed_one_way(run: Run, question: Question, *, reverse: bool, enough: f
             value = improved(one.curve, best.value, math.log(question.delta))
         if value < best.value:
             best = Proved(value, one.proofs)
+        if best.value <= enough:
+            break
     return best
 
 
+# No proof is looked for that could only save a thousandth of delta.
+_HARDLY_MORE = 1.001
 # The order in which proofs are asked: the lift is nearly always the best, chains are slow.
 _COST: dict[type, int] = {LiftedRounds: 0, Rounds: 1, RateChained: 2, ChainedRounds: 3}
 
@@ -284,7 +290,7 @@ def _on_pair(run: Run, asked: Run, question: Question, claimed: tuple[float, flo
         # no bound that a number is found for could be above it
         return _Found(most, pair, *_finite(Proved(math.inf)))
     try:
-        return _Found(most, pair, *_finite(guaranteed(run, question, reverse=reverse)))
+        return _Found(most, pair, *_finite(guaranteed(run, question, reverse=reverse, leaked=most)))
     except Unproved as fault:
         return _Found(most, pair, None, fault.reason)
     except Undefined as fault:
