@@ -14,6 +14,7 @@ import many_rounds_oracles as reference
 from noisymean.compose.grid import put
 from noisymean.compose.grid.composition import GridComposition
 from noisymean.compose.grid.discretize import Atoms, discretize
+from noisymean.compose.grid.grid_sum import GridSum
 from noisymean.compose.grid.put import composed
 from noisymean.compose.grid.spectrum import splitting_kernel
 from noisymean.compose.grid.window import Layer, Parts, Window, layers_at, window_around, window_at_epsilon
@@ -438,3 +439,20 @@ def test_the_curve_of_a_grid_is_a_narrow_bracket_of_the_truth(steps: int) -> Non
     assert np.all(exact <= above + 1e-15)
     assert (above - below).max() < 1e-5
     assert np.diff(above, 2).min() > -1e-12
+
+
+@pytest.mark.parametrize("theta", [0.01, 3.0, 80.0])
+@pytest.mark.parametrize("rising", [False, True])
+def test_what_is_beyond_an_epsilon_is_summed_as_far_as_it_matters(theta: float, rising: bool) -> None:
+    """Against the sum of all terms by fsum; masses that rise steeply are the worst for a sum that ends early."""
+    step, size = 0.01, 20_000
+    generator = np.random.default_rng(7)
+    masses = generator.exponential(size=size) * (np.exp(2e-3 * np.arange(size)) if rising else 1.0)
+    masses /= masses.sum()
+    grid = GridSum(step * np.arange(size), step, masses, theta, 0.0, 0.0, 0.0)
+    for epsilon in (0.0, 0.005, 1.234, 57.0, 199.97, 250.0):
+        beyond = grid.losses[grid.losses > epsilon] - epsilon
+        exact = math.fsum(masses[-beyond.size :] * np.exp(-theta * beyond) * -np.expm1(-beyond)) if beyond.size else 0.0
+        share, off = grid._beyond(epsilon)
+        assert abs(share - exact) <= off
+        assert off <= 1e-9 * exact + 1e-19

@@ -19,6 +19,8 @@ _FOUND = 1e-8
 _MOST_STEPS = 80
 # Logarithm that the weights of losses may fall by from one pivot of their running sums to the next.
 _NATS = 20.0
+# and by how much for what is beyond not to matter.
+_NO_WEIGHT = 45.0
 # Points of each window at which delta is looked at where the search has found nothing.
 _SCAN = 129
 
@@ -59,21 +61,28 @@ class GridSum:
             return 0.0, 0.0
         pivot = first - first % self._stride
         if pivot not in self._running:
-            s = self.losses[pivot:] - self.losses[pivot]
-            once = self.tilted[pivot:] * np.exp(-self.theta * s)
+            end = pivot + self._stride + self._reach
+            s = self.losses[pivot:end] - self.losses[pivot]
+            once = self.tilted[pivot:end] * np.exp(-self.theta * s)
             # from the far end, so that each sum has its own digits
             self._running[pivot] = np.cumsum(once[::-1])[::-1], np.cumsum((once * np.exp(-s))[::-1])[::-1]
         once, twice = self._running[pivot]
         nearer = epsilon - float(self.losses[pivot])
         factor = math.exp(self.theta * nearer)
         all_of_it, less = factor * float(once[first - pivot]), factor * math.exp(nearer) * float(twice[first - pivot])
-        # masses may be negative by rounding, which is charged with the transform
-        return all_of_it - less, 2.0 * _ULP * (once.size + 16.0) * (abs(all_of_it) + abs(less))
+        # masses may be negative by rounding, which is charged with the transform; beyond the reach they weigh no more than this
+        left_off = 0.0 if pivot + once.size >= self.losses.size else 2.0 * math.exp(-_NO_WEIGHT)
+        return all_of_it - less, 2.0 * _ULP * (once.size + 16.0) * (abs(all_of_it) + abs(less)) + left_off
 
     @cached_property
     def _stride(self) -> int:
         """Losses from one pivot to the next: e^(theta s) does not grow large between them."""
         return max(1, int(_NATS / (max(self.theta, 1.0) * self.step)))
+
+    @cached_property
+    def _reach(self) -> int:
+        """Losses beyond which e^(-theta s) is next to nothing."""
+        return min(self.losses.size, math.ceil(_NO_WEIGHT / (self.theta * self.step)))
 
     @cached_property
     def _running(self) -> dict[int, tuple[Array, Array]]:

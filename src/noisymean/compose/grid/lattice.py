@@ -43,11 +43,14 @@ _FURTHER = np.exp2(np.arange(-12.0, 17.0) / 2.0)
 _OUTSIDE = 1e-15
 # Share of a step that rounding may move a loss by.
 _SLIP = 1e-7
-# Nats of delta that the charges may take, and by how much less than expected an epsilon may be before the step is too wide.
-_NOTHING, _MUCH_LESS, _LESS = 1e-4, 0.5, 0.1
+# Nats of delta that the charges may take, or a share of epsilon; by how much less than expected an epsilon may be before the step
+# is too wide.
+_NOTHING, _OF_EPSILON, _MUCH_LESS, _LESS = 1e-4, 2e-4, 0.5, 0.1
 # By how much wider steps are on a first look, and nats of delta that it is not wrong by.
 _ROUGH, _CLEARLY = 16.0, 0.5
 _LOOKS = 5
+# Beyond, other engines are quicker and tighter.
+_LARGEST_EPSILON = 3e3
 # Log delta that a curve goes down to, and points of its lattice.
 _LEAST_OF_A_CURVE, _POINTS_OF_A_CURVE = math.log(1e-12), 1 << 15
 # Laws are looked at as far out as the next smaller of these deltas says.
@@ -88,6 +91,8 @@ class LatticeComposition:
         theta, near = planned
         if near == 0.0:
             return 0.0
+        if near > _LARGEST_EPSILON:
+            return None
         # Chernoff's bound may be several times too large
         rough = self._rough_sum(theta, near, log_delta)
         guess = math.inf if rough is None else rough.epsilon(log_delta, Side.ABOVE, near)
@@ -109,6 +114,8 @@ class LatticeComposition:
 
     def at_most(self, epsilon: float, log_delta: float, side: Side) -> bool | None:
         """Whether that side of epsilon(delta) is seen to be at most epsilon; no is said, too, where little speaks for it."""
+        if epsilon > _LARGEST_EPSILON:
+            return None
         ladder = self._ladder(log_delta)
         # Chernoff's bound on atoms from above is one on delta; rounding is less than a millionth
         bounds = 1e-6 + ladder.of_sum + _log_weights(_TILTS) - _TILTS * epsilon
@@ -155,9 +162,9 @@ class LatticeComposition:
         return None if total is None else total.curve(alpha, side)
 
     def _good(self, total: LayeredSum, epsilon: float) -> bool:
-        """Whether charges are little beside delta."""
+        """Whether charges are little beside delta, or beside epsilon, of which theta nats of delta are worth one."""
         above, below = (total.log_delta(epsilon, side) for side in (Side.ABOVE, Side.BELOW))
-        return above - below < _NOTHING
+        return above - below < max(_NOTHING, _OF_EPSILON * total.layers[0].theta * epsilon)
 
     # --- plans ------------------------------------------------------------------------------------------------------------
 
