@@ -320,7 +320,7 @@ class Bisected:
     def epsilon_of_log(self, log_delta: float, side: Side, *, near: float | None = None) -> float:
         return gaussian_epsilon(self.mu, log_delta)
 
-    def at_most(self, epsilon: float, log_delta: float, *, rough: bool = True) -> bool:
+    def at_most(self, epsilon: float, log_delta: float, *, rough: bool = True, side: Side = Side.ABOVE) -> bool:
         return float(Gaussian(self.mu).log_delta(epsilon)) <= log_delta
 
     def log_delta(self, epsilon: float, side: Side) -> float:

@@ -24,6 +24,7 @@ from noisymean.laws.finite import FiniteOutcomes
 from noisymean.laws.gaussian import gaussian_pair
 from noisymean.laws.size_revealed import size_revealed
 from noisymean.laws.subsampled import RevealedMixture, Subsampled
+from noisymean.numerics.logs import Array
 from noisymean.tradeoff import Side, TradeOff
 from rounds_of import atoms_delta
 
@@ -449,7 +450,8 @@ def test_what_is_beyond_an_epsilon_is_summed_as_far_as_it_matters(theta: float, 
     generator = np.random.default_rng(7)
     masses = generator.exponential(size=size) * (np.exp(2e-3 * np.arange(size)) if rising else 1.0)
     masses /= masses.sum()
-    grid = GridSum(step * np.arange(size), step, masses, theta, 0.0, 0.0, 0.0)
+    losses: Array = step * np.arange(size, dtype=np.float64)
+    grid = GridSum(losses, step, masses, theta, 0.0, 0.0, 0.0)
     for epsilon in (0.0, 0.005, 1.234, 57.0, 199.97, 250.0):
         beyond = grid.losses[grid.losses > epsilon] - epsilon
         exact = math.fsum(masses[-beyond.size :] * np.exp(-theta * beyond) * -np.expm1(-beyond)) if beyond.size else 0.0
