@@ -39,7 +39,7 @@ _MOST_ENUMERATED = 20_000
 _MOST_SCALES = 2048
 # and where the deviation of the size is below this share of it, of which a deviation of x1 is so many times as much.
 _SAME_SIZE = 0.01
-# How many values of alpha are looked at to see which pairs matter.
+# How many values of alpha are looked at to see which pairs matter, and how many times further out than their tests.
 _SCREEN, _WIDER = 17, np.array([1.2, 1.5, 2.0])
 # Gradients of the new record where D's are zero, where they are one vector, and both for a batch; in units of C.
 _ALL_ZERO = (1.0, 0.0)

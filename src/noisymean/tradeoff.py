@@ -256,7 +256,10 @@ class TradeOff(Law):
             looked, goals = _Looked(self), np.log(a) - np.log1p(-a)
             if rough and a.size >= _MANY:
                 solve_decreasing(looked.log_odds, goals, _FEW_ROUNDS)
-                (left, left_margin), (right, right_margin) = (self._through(looked, t, a) for t in looked.around(a))
+                first, second = looked.around(a)
+                (left, left_margin), (right, right_margin) = (self._through(looked, t, a) for t in (first, second))
+                # without its slope the line of a test that errs less than alpha would be too high
+                right = np.where(second > _LARGEST_EXPONENT, 0.0, right)
                 nearer = left - left_margin > right - right_margin
                 value[inner], margin[inner] = (
                     np.where(nearer, left, right),

@@ -9,9 +9,11 @@ from mpmath import mpf
 from scipy.special import ndtr, ndtri
 
 import oracles
+from noisymean import tradeoff
 from noisymean.errors import InvalidInput
 from noisymean.laws.closed import EpsilonDelta, Gaussian, Identity
 from noisymean.laws.finite import FiniteOutcomes
+from noisymean.laws.gaussian import gaussian_pair
 from noisymean.laws.hulls import ConvexHullOfMinimum, from_delta, symmetrized_maximum, symmetrized_minimum
 from noisymean.laws.subsampled import RevealedMixture, Subsampled
 from noisymean.tradeoff import Side, TradeOff
@@ -308,3 +310,22 @@ def test_epsilon_is_the_least_where_delta_is_flat() -> None:
     curve = EpsilonDelta(0.5, 1e-5)
     assert curve.epsilon(1e-5) == pytest.approx(0.5, rel=1e-6)
     assert curve.epsilon(1e-5, Side.BELOW) <= 0.5
+
+
+def test_many_tiny_alphas_have_a_bound_from_below() -> None:
+    """Beside tests whose e^t is no double; f of N(0, 1) against N(40, 1) in closed form."""
+    alpha = np.logspace(-303.0, -1.0, 400)
+    bound, exact = gaussian_pair(1, 40.0, 1.0).lower(alpha), ndtr(-ndtri(alpha) - 40.0)
+    assert np.all(bound <= exact * (1.0 + 1e-9) + 1e-300)
+    assert bound[0] > 0.9 * exact[0]
+
+
+def test_a_line_without_its_slope_is_no_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However far out the nearest test is that errs less than alpha: e^t is left out where it is no double."""
+
+    def far_out(looked: object, alpha: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return np.full_like(alpha, -1e13), np.full_like(alpha, 1e13)
+
+    monkeypatch.setattr(tradeoff._Looked, "around", far_out)
+    alpha = np.linspace(0.01, 0.99, 300)
+    assert np.all(gaussian_pair(1, 1.0, 1.0).lower(alpha) <= Gaussian(1.0)(alpha))

@@ -68,6 +68,8 @@ class FiniteOutcomes(TradeOff):
     def thresholds(self, alpha: Array) -> Array:
         losses, p, _ = self._cumulated
         finite = np.isfinite(losses)
+        if not finite.any():
+            return np.zeros_like(alpha)
         return np.asarray(losses[finite][np.searchsorted(-np.exp(p[1][:-1][finite]), -alpha, side="right") - 1])
 
     def upper(self, alpha: ArrayLike) -> Array:

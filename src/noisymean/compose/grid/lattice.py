@@ -152,8 +152,10 @@ class LatticeComposition:
         """f(alpha) on the stated side."""
         theta = float(_TILTS[0])
         plan = self._plan(theta, 0.0, _LEAST_OF_A_CURVE)
+        if not 0.0 < plan.span < _POINTS_OF_A_CURVE * _WIDEST:
+            return None
         step = MEETING[1] * 0.5 ** math.floor(math.log2(MEETING[1] * _POINTS_OF_A_CURVE / plan.span))
-        if not 0.0 < step <= _WIDEST:
+        if step > _WIDEST:
             return None
         # delta from above is f from below
         total = self._planned_sum(
