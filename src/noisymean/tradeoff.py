@@ -41,7 +41,9 @@ LARGEST_EPSILON = 1e9
 # e^t beyond this is no longer a double.
 _LARGEST_EXPONENT = 700.0
 # From so many alphas on, the tests at two of them are as near as those on both sides of one.
-_MANY, _FEW_ROUNDS = 256, 3
+_MANY = 256
+# How far apart their tests are then at the least, in log odds of alpha: a curve is off by a few 1e-6 between them.
+_APART = 0.02
 # A handful of rounds, and as many of a law whose K is dear as a lattice is faster for.
 A_HANDFUL, A_FEW_DOZEN = 12, 64
 # |log delta - goal| from which on Newton's step is the distance.
@@ -123,6 +125,14 @@ class Law(ABC):
     def backward(self) -> Law:
         """What to use where D is told from D': another law where a bound rounds P and Q to sides. From P to Q in either."""
         return self
+
+
+def _apart(goals: Array) -> Array:
+    """Those of many goals that are apart, first and last among them: lines and chords of their tests serve the others too."""
+    ends = goals[[np.argmin(goals), np.argmax(goals)]]
+    steps = np.floor((goals - ends[0]) / _APART)
+    _, first = np.unique(steps, return_index=True)
+    return np.union1d(goals[first], ends)
 
 
 @final
@@ -228,7 +238,7 @@ class TradeOff(Law):
                 first, second = bracket_decreasing(looked.log_odds, goals)
             else:
                 # a test at each of them and chords from one to the next: as near, at half of the work
-                solve_decreasing(looked.log_odds, goals, _FEW_ROUNDS)
+                solve_decreasing(looked.log_odds, _apart(goals), rough=True)
                 first, second = looked.around(a)
             more, less = looked.tails(first), looked.tails(second)
             with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
@@ -255,7 +265,7 @@ class TradeOff(Law):
             a = alpha[inner]
             looked, goals = _Looked(self), np.log(a) - np.log1p(-a)
             if rough and a.size >= _MANY:
-                solve_decreasing(looked.log_odds, goals, _FEW_ROUNDS)
+                solve_decreasing(looked.log_odds, _apart(goals), rough=True)
                 first, second = looked.around(a)
                 (left, left_margin), (right, right_margin) = (self._through(looked, t, a) for t in (first, second))
                 # without its slope the line of a test that errs less than alpha would be too high

@@ -23,7 +23,7 @@ from noisymean.run_curves import Growth, RunCurves, run_curves
 # False positive rates of the pictures: dense at both ends, where the curves turn.
 ALPHA: NDArray[np.float64] = np.sin(0.5 * np.pi * np.linspace(0.0, 1.0, 101)) ** 2
 # Tests that make a curve, to less than the width of its line; numbers of steps on the way to T.
-CURVE_POINTS, GROWTH_POINTS = 129, 5
+CURVE_POINTS, GROWTH_POINTS = 129, 4
 
 Tell: TypeAlias = Callable[[Any], None]
 

@@ -136,13 +136,24 @@ class TabulatedPair(TradeOff):
         return -np.log(np.maximum(self._top - t, 1e-300)) if self._few else t
 
     @cached_property
+    def _exact(self) -> TradeOff:
+        return gaussian_pair(self.dof, 0.0, log_scale=self.log_scale)
+
+    @cached_property
+    def _ends(self) -> Array:
+        """Thresholds outside of which P, and Q, see the loss with less than e^-90: a row for each of the two."""
+        odds = np.array([_END, -_END])
+        under_p = solve_decreasing(lambda t: np.subtract(*self._exact.tails(t)[:2]), odds)
+        under_q = solve_decreasing(lambda t: np.subtract(*self._exact.tails(t)[2:]), odds)
+        return np.stack([under_p, under_q])
+
+    @cached_property
     def _nodes(self) -> tuple[Array, Array, Tails]:
         """Coordinates, thresholds and the tails there, from where P has e^-90 left to where Q has."""
-        exact = gaussian_pair(self.dof, 0.0, log_scale=self.log_scale)
-        ends = _ends(exact)
+        ends = self._ends
         if not self._few:
             t = np.linspace(ends[:, 0].min(), ends[:, 1].max(), _TABLE)
-            return t, t, exact.tails(t)
+            return t, t, self._exact.tails(t)
         # with r/2 = y under P the loss is -m log s - c y, and t next to its end no longer knows y
         k, c = 0.5 * self.dof, math.expm1(-2.0 * self.log_scale)
         first = float(self._coordinate(ends[:, 0].min()))
@@ -171,9 +182,8 @@ class TabulatedPair(TradeOff):
         if self._few:
             x, t, tails = self._nodes
             return CubicSpline(x, t + tails.p_above - tails.q_above), CubicSpline(x, tails.q_below - t - tails.p_below)
-        exact = gaussian_pair(self.dof, 0.0, log_scale=self.log_scale)
-        by_p, by_q = (np.linspace(low, high, _TABLE) for low, high in _ends(exact).tolist())
-        p, q = exact.tails(by_p), exact.tails(by_q)
+        by_p, by_q = (np.linspace(low, high, _TABLE) for low, high in self._ends.tolist())
+        p, q = self._exact.tails(by_p), self._exact.tails(by_q)
         return CubicSpline(by_q, by_q + q.p_above - q.q_above), CubicSpline(by_p, p.q_below - by_p - p.p_below)
 
     def probabilities(self, t: Array) -> tuple[Array, Array, Array, Array]:
@@ -223,14 +233,6 @@ def _central_tails(k: float, tilt: Array) -> tuple[Array, Array]:
 def tabulated(dof: int, log_scale: float) -> TabulatedPair:
     """The table of one pair, made once."""
     return TabulatedPair(dof, log_scale)
-
-
-def _ends(curve: TradeOff) -> Array:
-    """Thresholds outside of which P, and Q, see the loss with less than e^-90: a row for each of the two."""
-    odds = np.array([_END, -_END])
-    under_p = solve_decreasing(lambda t: np.subtract(*curve.tails(t)[:2]), odds)
-    under_q = solve_decreasing(lambda t: np.subtract(*curve.tails(t)[2:]), odds)
-    return np.stack([under_p, under_q])
 
 
 def loss_in_cells(line: FiniteOutcomes, dof: int, log_scale: float) -> TradeOff:

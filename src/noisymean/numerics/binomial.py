@@ -15,6 +15,7 @@ A sum over all batch sizes, sum_k Bin(k; N, q) F(k), is needed with N up to 10^9
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -93,15 +94,22 @@ def _stirling_error(size: ArrayLike) -> Array:
     with np.errstate(over="ignore"):
         i = 1.0 / k
         series = i * (1 / 12 - i * i * (1 / 360 - i * i * (1 / 1260 - i * i * (1 / 1680 - i * i / 1188))))
+    if np.all(k > 30.0):
+        return np.asarray(series)
     direct = gammaln(k + 1.0) - (k + 0.5) * np.log(k) + k - _HALF_LOG_TWO_PI
     return np.where(k > 30.0, series, direct)
 
 
+@lru_cache(maxsize=8)
 def enumerated(count: int, rate: float, dropped: float = _DROPPED_MASS) -> Nodes:
     """Every size that matters, one node each."""
     first, last = effective_range(count, rate, dropped)
     sizes = np.arange(first, last + 1, dtype=np.float64)
-    return Nodes(sizes, pmf(sizes, count, rate), 0.0 if last - first == count else dropped)
+    weights = pmf(sizes, count, rate)
+    for kept in (sizes, weights):
+        # whoever asks next gets the same
+        kept.flags.writeable = False
+    return Nodes(sizes, weights, 0.0 if last - first == count else dropped)
 
 
 def lattice(count: int, rate: float, steepness: float, error: float = LATTICE_ERROR) -> Nodes:

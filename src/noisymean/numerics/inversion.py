@@ -8,6 +8,7 @@ needs no bracket, and the first guess is nearly always good enough for it.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 from scipy.interpolate import CubicSpline
@@ -17,11 +18,21 @@ from noisymean.numerics.logs import Array
 # From the smallest threshold that matters in double precision to the largest; 0 itself is where the identity jumps.
 _SCOUTS = np.concatenate([-np.logspace(13, -16, 49), [0.0], np.logspace(-16, 13, 49)])
 _TABLE = 128
-_SECOND_ORDER = 1e-15
-_ROUNDS = 160
 _MARGIN = 50.0
-# Where y is nearer than this to its target the spline's slope is that of y.
-_NEAR = 1e-6
+
+
+class _Rule(NamedTuple):
+    """When a search ends."""
+
+    # what the tangent may miss at the most
+    second_order: float
+    # where y is nearer than this to its target the spline's slope is that of y
+    near: float
+    rounds: int
+
+
+_EXACT = _Rule(second_order=1e-15, near=1e-6, rounds=160)
+_ROUGH = _Rule(second_order=1e-9, near=1e-3, rounds=3)
 
 
 def bracket_decreasing(y: Callable[[Array], Array], targets: Array) -> tuple[Array, Array]:
@@ -35,13 +46,16 @@ def bracket_decreasing(y: Callable[[Array], Array], targets: Array) -> tuple[Arr
     return low, high
 
 
-def solve_decreasing(y: Callable[[Array], Array], targets: Array, rounds: int = _ROUNDS) -> Array:
-    """t with y(t) = target, to the stopping rule or for so many rounds; where y jumps over the target, the end of the jump."""
-    return _solved(y, targets, touching=True, rounds=rounds)[2]
+def solve_decreasing(y: Callable[[Array], Array], targets: Array, *, rough: bool = False) -> Array:
+    """t with y(t) = target, to the stopping rule; where y jumps over the target, the end of the jump.
+
+    A `rough` one is what few looks at y make of it, for those who use all that was looked at.
+    """
+    return _solved(y, targets, touching=True, rule=_ROUGH if rough else _EXACT)[2]
 
 
 def _solved(
-    y: Callable[[Array], Array], targets: Array, *, touching: bool, rounds: int = _ROUNDS
+    y: Callable[[Array], Array], targets: Array, *, touching: bool, rule: _Rule = _EXACT
 ) -> tuple[Array, Array, Array]:
     def rising(t: Array) -> Array:
         # targets inside a jump all ask for the same t
@@ -50,8 +64,7 @@ def _solved(
 
     goals, where = np.unique(-targets, return_inverse=True)
     low, high, t = (
-        found[where].reshape(targets.shape)
-        for found in _polish(rising, goals, *_table(rising, goals), touching, rounds)
+        found[where].reshape(targets.shape) for found in _polish(rising, goals, *_table(rising, goals), touching, rule)
     )
     return low, high, t
 
@@ -78,7 +91,7 @@ def _bracket(grid: Array, values: Array, goals: Array) -> tuple[float, float]:
 
 
 def _polish(
-    rising: Callable[[Array], Array], goals: Array, grid: Array, values: Array, touching: bool, rounds: int
+    rising: Callable[[Array], Array], goals: Array, grid: Array, values: Array, touching: bool, rule: _Rule
 ) -> tuple[Array, Array, Array]:
     """Bracket and solution; `touching`: the search for a solution ends when it is one, however wide its bracket."""
     right = np.clip(np.searchsorted(values, goals, side="right"), 1, grid.size - 1)
@@ -87,7 +100,7 @@ def _polish(
     t, slope = _first_guess(goals, grid, values, low, high)
     touched = np.zeros(goals.size, dtype=bool)
     open_ = np.arange(goals.size)
-    for round_ in range(rounds):
+    for round_ in range(rule.rounds):
         y = rising(t[open_])
         miss = y - goals[open_]
         above = miss > 0.0
@@ -99,12 +112,12 @@ def _polish(
         with np.errstate(invalid="ignore", divide="ignore"):
             rise = y_high[open_] - y_low[open_]
             newton = -miss * width / rise
-            done = rise * width <= _SECOND_ORDER
+            done = rise * width <= rule.second_order
         done |= (middle <= lo) | (middle >= hi)
         if touching:
             with np.errstate(invalid="ignore"):
                 further = np.abs(miss) * np.maximum(np.abs(newton), np.abs(miss * slope[open_]))
-            touches = (np.abs(miss) <= _NEAR) & (further <= _SECOND_ORDER)
+            touches = (np.abs(miss) <= rule.near) & (further <= rule.second_order)
             touched[open_[touches]] = True
             done |= touches
         # overshoot by as much as the step itself once it is small: the next point then closes the bracket from the other side
