@@ -91,7 +91,7 @@ def test_growth_tells_the_last_step_first_and_agrees_with_the_library() -> None:
     found = answers.growth(question, told.append)
     assert told[0].steps.tolist() == [5000.0]
     assert [len(one.steps) for one in told] == [1, 2, 3, 4, 5]
-    expected = growth(EASY_RUN, steps=5000, delta=1e-6, points=5)
+    expected = growth(EASY_RUN, steps=5000, delta=1e-6, points=answers.GROWTH_POINTS)
     for name in ("steps", "claimed", "leakage", "guarantee"):
         assert np.array_equal(getattr(found, name), getattr(expected, name))
 
@@ -319,7 +319,7 @@ def test_downloads_are_what_the_library_says(address: str, part: str) -> None:
     assert answer.headers["Content-Type"].startswith("text/csv")
     found = table(answer.read().decode())
     if part == "growth":
-        expected: object = growth(EASY_RUN, steps=5000, delta=1e-6, points=5)
+        expected: object = growth(EASY_RUN, steps=5000, delta=1e-6, points=answers.GROWTH_POINTS)
     elif part == "run":
         expected = run_curves(EASY_RUN, answers.ALPHA, steps=5000, points=answers.CURVE_POINTS)
     else:

@@ -345,7 +345,9 @@ class TestCurves:
     def test_many_alphas_are_the_same_as_few(self) -> None:
         mechanism = build(nm.EASGM, 30, 2_000, 0.2, 1.0)
         many, few = nm.curve(mechanism, points=1001), nm.curve(mechanism, np.linspace(0.0, 1.0, 11))
-        np.testing.assert_allclose(many.guarantee[::100], few.guarantee, rtol=0.0, atol=1e-12)
+        # the lines of tests nearby serve many alphas: below, and by hardly anything
+        assert (many.guarantee[::100] <= few.guarantee + 1e-12).all()
+        np.testing.assert_allclose(many.guarantee[::100], few.guarantee, rtol=0.0, atol=3e-6)
         # with many alphas a pair that never wins by more than a thousandth may be left out: still sound, hardly weaker
         assert (many.leakage[::100] >= few.leakage - 1e-12).all()
         np.testing.assert_allclose(many.leakage[::100], few.leakage, rtol=2e-3, atol=1e-9)

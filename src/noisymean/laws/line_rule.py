@@ -137,15 +137,20 @@ class LineCumulants(Cumulants):
         """Where p e^(theta l) is within e^-40 of its largest value.
 
         With S = 1 + bend theta a tilt leaves deviations of S^(-1/2) and moves mass by up to |theta| slope / S, possibly into a
-        second bump there, so that far is always looked at.
+        second bump there, so that far is always looked at. Only a negative tilt of a convex loss has one bump for each index:
+        then all is seen where each falls towards both ends.
         """
         stiff = min(1.0, 1.0 + self.bend * theta)
-        reach = 12.0 / math.sqrt(stiff) + 1.2 * abs(theta) * (self.spread + self.base_spread) / (stiff * self.width)
+        one_bump = theta < 0.0 and self.base_spread == 0.0
+        moved = 0.0 if one_bump else 1.2 * abs(theta) * (self.spread + self.base_spread) / (stiff * self.width)
+        reach = 12.0 / math.sqrt(stiff) + moved
         while True:
             x = self.centre + self.width * np.linspace(-reach, reach, 1 + 2 * int(min(4.0 * reach, _MOST_SCOUTS)))
-            exponent = np.atleast_2d(self.log_density(x) + theta * self.loss(x)).max(axis=0)
+            rows = np.atleast_2d(self.log_density(x) + theta * self.loss(x))
+            exponent = rows.max(axis=0)
             inside = np.flatnonzero(exponent > exponent.max() - _DECAY)
-            if inside.size and inside[0] > 0 and inside[-1] < x.size - 1:
+            falls = not one_bump or bool(np.all(rows[:, 0] <= rows[:, 1]) and np.all(rows[:, -1] <= rows[:, -2]))
+            if inside.size and inside[0] > 0 and inside[-1] < x.size - 1 and falls:
                 return float(x[inside[0] - 1]), float(x[inside[-1] + 1])
             if reach > _FARTHEST:
                 raise SlowDecay
