@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, final
 
 from noisymean.accounts import Account, Bound, Pair, PairBounds
-from noisymean.compose.engine import ChainedRounds, DeltaCurve, Rounds, improved
+from noisymean.compose.engine import ChainedRounds, DeltaCurve, Rounds, improved, improved_delta
 from noisymean.errors import InvalidInput, Undefined, Unproved, check_number
 from noisymean.lifted import LiftedRounds
 from noisymean.mechanisms import Adjacency, Mechanism, with_public_size
@@ -145,7 +145,7 @@ def guaranteed_one_way(run: Run, question: Question, *, reverse: bool, enough: f
         if question.no_more(one.curve, enough):
             return Proved(enough, one.proofs)
         if question.delta is None:
-            value = question.ask(one.curve, Side.ABOVE)
+            value = improved_delta(one.curve, best.value, question.epsilon or 0.0)
         else:
             value = improved(one.curve, best.value, math.log(question.delta))
         if value < best.value:

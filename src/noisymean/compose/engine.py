@@ -379,6 +379,16 @@ def improved(curve: DeltaCurve, best: float, log_delta: float) -> float:
     return min(best, curve.epsilon_of_log(log_delta, Side.ABOVE))
 
 
+def improved_delta(curve: DeltaCurve, best: float, epsilon: float) -> float:
+    """The lesser of a bound on delta that is known and this curve's.
+
+    A chain, which is slow here, is left out where it is not seen at once to be better: any proof is valid.
+    """
+    if isinstance(curve, ChainedRounds) and best < 1.0 and not (best > 0.0 and curve.at_most(epsilon, math.log(best))):
+        return best
+    return min(best, math.exp(min(float(curve.log_delta(epsilon, Side.ABOVE)), 0.0)))
+
+
 # Shares of delta given to the second link, falling; the optimum is flat.
 _SHARES = (0.95, 0.5, 0.05)
 # Rounds that a lattice is for, and the least log delta.
