@@ -140,14 +140,21 @@ def line_masses(edges: Array, means: Array, scales: Array) -> Ends:
     z = (edges - means[:, None]) / scales[:, None]
     far = np.abs(z)
     tail = ndtr(-far)
-    # what rounding moves z by, as a share of the tail beyond it
+    # what rounding moves z by, as a share of the tail beyond it: 2 + (1 + far) (4 far + 2 |mean| / scale)
     with np.errstate(invalid="ignore"):
-        doubt = tail * (4.0 * _ULP * (2.0 + (1.0 + far) * (4.0 * far + 2.0 * np.abs(means / scales)[:, None])))
+        doubt = 4.0 * far
+        doubt += 2.0 * np.abs(means / scales)[:, None]
+        far += 1.0
+        doubt *= far
+        doubt += 2.0
+        doubt *= tail
+    doubt *= 4.0 * _ULP
     doubt[:, [0, -1]] = 0.0
     # the difference of the tails that are small, so that far cells keep their digits
-    sign = np.where(z > 0.0, -1.0, 1.0)
-    mass = sign[:, 1:] * tail[:, 1:] - sign[:, :-1] * tail[:, :-1]
-    mass += sign[:, 1:] < sign[:, :-1]
+    above = z > 0.0
+    np.negative(tail, out=tail, where=above)
+    mass = np.diff(tail, axis=1)
+    mass += above[:, 1:] & ~above[:, :-1]
     error = doubt[:, 1:] + doubt[:, :-1]
     return Ends(np.maximum(mass - error, 0.0), mass + error)
 
