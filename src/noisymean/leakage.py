@@ -7,7 +7,7 @@ multiple of it. Which of them leaks most depends on n, N and q, so the best is t
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias, final
@@ -207,7 +207,9 @@ class Leakage:
     """Curves of explicit pairs: no guarantee can be above any of them."""
 
     pairs: tuple[NamedPair, ...]
-    curves: tuple[TradeOff, ...]
+    # to choose among them by; the curves themselves are only made for those that matter
+    rough: tuple[TradeOff, ...]
+    curve: Callable[[int], TradeOff]
 
     def upper(self, alpha: ArrayLike) -> Array:
         """The least false negative rate that one of the attackers achieves, rounded up."""
@@ -217,7 +219,7 @@ class Leakage:
         """(values, index of the pair that attains each)."""
         alpha = np.asarray(alpha, dtype=np.float64)
         contenders = self._contenders(alpha)
-        values = np.stack([self.curves[i].upper(alpha) for i in contenders])
+        values = np.stack([self.curve(i).upper(alpha) for i in contenders])
         winner = np.argmin(values, axis=0)
         return values.min(axis=0), np.asarray(contenders)[winner]
 
@@ -227,12 +229,12 @@ class Leakage:
         A curve is above another one where its delta is below at every slope, and delta takes no inversion: one look at each.
         """
         inner = alpha[(alpha > 0.0) & (alpha < 1.0)]
-        if len(self.curves) == 1 or inner.size <= _SCREEN:
-            return list(range(len(self.curves)))
-        t = self.curves[0].thresholds(np.quantile(inner, np.linspace(0.0, 1.0, _SCREEN)))
+        if len(self.rough) == 1 or inner.size <= _SCREEN:
+            return list(range(len(self.rough)))
+        t = self.rough[0].thresholds(np.quantile(inner, np.linspace(0.0, 1.0, _SCREEN)))
         # others may have their tests further out
         t = np.concatenate([t, t.mean() + np.outer(_WIDER, [np.min(t) - t.mean(), np.max(t) - t.mean()]).ravel()])
-        looks = [curve.tails(t) for curve in self.curves]
+        looks = [curve.tails(t) for curve in self.rough]
         deltas = np.stack([np.exp(log_difference(one.q_above, t + one.p_above)) for one in looks])
         # what is left to lose at the test of that slope: its false negatives, and what it tells apart
         left = np.stack([np.exp(np.minimum(one.q_below, log_difference(one.q_above, one.p_above))) for one in looks])
@@ -252,5 +254,6 @@ def leakage(mechanism: Mechanism) -> Leakage:
     pairs = explicit_pairs(mechanism)
     if mechanism.is_sum:
         # the pair (0, C u) attains the SGM curve exactly
-        return Leakage((pairs[0],), (noisy_sum(mechanism),))
-    return Leakage(tuple(pairs), tuple(pair.curve for pair in pairs))
+        attained = noisy_sum(mechanism)
+        return Leakage((pairs[0],), (attained,), lambda _: attained)
+    return Leakage(tuple(pairs), tuple(pair.rough for pair in pairs), lambda index: pairs[index].curve)

@@ -77,6 +77,11 @@ class OrthogonalPair(Law):
         """What the cells of x.u and of x.v tell, and the rest of the output."""
         return self.curve
 
+    @property
+    def rough(self) -> TradeOff:
+        """As `curve`: it has no cheaper one."""
+        return self.curve
+
     @cached_property
     def curve(self) -> TradeOff:
         """As `one_round`."""
