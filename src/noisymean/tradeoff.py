@@ -23,7 +23,6 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from enum import Enum
-from functools import cached_property
 from typing import NamedTuple, final
 
 import numpy as np
@@ -32,18 +31,13 @@ from scipy.special import log_ndtr, ndtri
 
 from noisymean.cumulants import Cumulants
 from noisymean.errors import InvalidInput, check_number, check_probability
+from noisymean.looked import LARGEST_EXPONENT, MANY, Looked
 from noisymean.numerics.chi_square import RELATIVE_ERROR
 from noisymean.numerics.inversion import bracket_decreasing, solve_decreasing
 from noisymean.numerics.logs import Array, log_difference
 
 # Losses beyond this are reported as infinite.
 LARGEST_EPSILON = 1e9
-# e^t beyond this is no longer a double.
-_LARGEST_EXPONENT = 700.0
-# From so many alphas on, the tests at two of them are as near as those on both sides of one.
-_MANY = 256
-# How far apart their tests are then at the least, in log odds of alpha: a curve is off by a few 1e-6 between them.
-_APART = 0.02
 # A handful of rounds, and as many of a law whose K is dear as a lattice is faster for.
 A_HANDFUL, A_FEW_DOZEN = 12, 64
 # |log delta - goal| from which on Newton's step is the distance.
@@ -127,50 +121,6 @@ class Law(ABC):
         return self
 
 
-def _apart(goals: Array) -> Array:
-    """Those of many goals that are apart, first and last among them: lines and chords of their tests serve the others too."""
-    ends = goals[[np.argmin(goals), np.argmax(goals)]]
-    steps = np.floor((goals - ends[0]) / _APART)
-    _, first = np.unique(steps, return_index=True)
-    return np.union1d(goals[first], ends)
-
-
-@final
-class _Looked:
-    """The tails of a curve at every threshold that was asked for, kept."""
-
-    def __init__(self, curve: TradeOff) -> None:
-        self._curve = curve
-        self._asked: list[tuple[Array, Tails]] = []
-
-    def log_odds(self, t: Array) -> Array:
-        """Of P[l > t]; in these it is nearly a line, and both ends keep their digits."""
-        tails = self._curve.tails(t)
-        self._asked.append((t, tails))
-        with np.errstate(invalid="ignore"):
-            return tails.p_above - tails.p_below
-
-    def tails(self, t: Array) -> Tails:
-        """At thresholds that were asked for."""
-        known, tails = self._in_order
-        at = np.searchsorted(known, t)
-        return Tails(*(side[at] for side in tails))
-
-    def around(self, alpha: Array) -> tuple[Array, Array]:
-        """(first, second) of the thresholds that were asked for: P[l > first] >= alpha >= P[l > second], and none in between."""
-        known, tails = self._in_order
-        # by rounding it may not fall at every step
-        above = np.minimum.accumulate(np.exp(tails.p_above))
-        second = np.clip(np.searchsorted(-above, -alpha), 1, known.size - 1)
-        return known[second - 1], known[second]
-
-    @cached_property
-    def _in_order(self) -> tuple[Array, Tails]:
-        known, first = np.unique(np.concatenate([t for t, _ in self._asked]), return_index=True)
-        sides = zip(*(tails for _, tails in self._asked), strict=True)
-        return known, Tails(*(np.concatenate(side)[first] for side in sides))
-
-
 class TradeOff(Law):
     """T(P, Q) for some pair of distributions, given by the tails of its privacy loss."""
 
@@ -232,21 +182,19 @@ class TradeOff(Law):
         inner = (alpha > 0.0) & (alpha < 1.0)
         if inner.any():
             a = alpha[inner]
-            looked, goals = _Looked(self), np.log(a) - np.log1p(-a)
-            if a.size < _MANY:
-                # P[l > first] >= alpha >= P[l > second]
-                first, second = bracket_decreasing(looked.log_odds, goals)
+            looked = Looked(self)
+            # P[l > first] >= alpha >= P[l > second]
+            if a.size < MANY:
+                first, second = bracket_decreasing(looked.log_odds, np.log(a) - np.log1p(-a))
             else:
-                # a test at each of them and chords from one to the next: as near, at half of the work
-                solve_decreasing(looked.log_odds, _apart(goals), rough=True)
-                first, second = looked.around(a)
+                first, second = looked.look_around(a)
             more, less = looked.tails(first), looked.tails(second)
             with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
                 a_more, a_less = np.exp(more.p_above), np.exp(less.p_above)
                 b_more, b_less = np.exp(more.q_below), np.exp(less.q_below)
                 share = np.clip((a - a_less) / (a_more - a_less), 0.0, 1.0)
                 share = np.where(np.isfinite(share), share, 0.0)
-                t = np.minimum(second, _LARGEST_EXPONENT)
+                t = np.minimum(second, LARGEST_EXPONENT)
                 # twice this covers both tests, however far apart they are (docs/numerics.md, "Margins")
                 margin = self.relative_error * (b_less + np.exp(t) * a_less) + self.slack * np.exp(np.minimum(t, 0.0))
             value[inner] = share * b_more + (1.0 - share) * b_less + 2.0 * margin
@@ -263,35 +211,33 @@ class TradeOff(Law):
         margin = np.where(alpha >= 1.0, 0.0, self.relative_error + self.slack)
         if inner.any():
             a = alpha[inner]
-            looked, goals = _Looked(self), np.log(a) - np.log1p(-a)
-            if rough and a.size >= _MANY:
-                solve_decreasing(looked.log_odds, _apart(goals), rough=True)
-                first, second = looked.around(a)
+            looked = Looked(self)
+            if rough and a.size >= MANY:
+                first, second = looked.look_around(a)
                 (left, left_margin), (right, right_margin) = (self._through(looked, t, a) for t in (first, second))
                 # without its slope the line of a test that errs less than alpha would be too high
-                right = np.where(second > _LARGEST_EXPONENT, 0.0, right)
+                right = np.where(second > LARGEST_EXPONENT, 0.0, right)
                 nearer = left - left_margin > right - right_margin
-                value[inner], margin[inner] = (
-                    np.where(nearer, left, right),
-                    np.where(nearer, left_margin, right_margin),
-                )
+                value[inner] = np.where(nearer, left, right)
+                margin[inner] = np.where(nearer, left_margin, right_margin)
             else:
-                value[inner], margin[inner] = self._through(looked, solve_decreasing(looked.log_odds, goals), a)
+                t = solve_decreasing(looked.log_odds, np.log(a) - np.log1p(-a))
+                value[inner], margin[inner] = self._through(looked, t, a)
         return value, margin
 
     @final
-    def _through(self, looked: _Looked, t: Array, alpha: Array) -> tuple[Array, Array]:
+    def _through(self, looked: Looked, t: Array, alpha: Array) -> tuple[Array, Array]:
         """The supporting lines of the tests at t, at alpha, and their numerical errors."""
         tails = looked.tails(t)
         with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-            beta, scaled = np.exp(tails.q_below), np.exp(np.minimum(t, _LARGEST_EXPONENT) + tails.p_above)
-            slope = np.where(t > _LARGEST_EXPONENT, 0.0, np.exp(np.minimum(t, _LARGEST_EXPONENT)))
+            beta, scaled = np.exp(tails.q_below), np.exp(np.minimum(t, LARGEST_EXPONENT) + tails.p_above)
+            slope = np.where(t > LARGEST_EXPONENT, 0.0, np.exp(np.minimum(t, LARGEST_EXPONENT)))
             margin = self.relative_error * (beta + scaled) + self.slack * np.exp(np.minimum(t, 0.0))
         return beta + slope * (np.exp(tails.p_above) - alpha), margin
 
     def thresholds(self, alpha: Array) -> Array:
         """Losses t of which P has alpha beyond, nearly: the slopes -e^t of the curve there."""
-        return solve_decreasing(_Looked(self).log_odds, np.log(alpha) - np.log1p(-alpha))
+        return solve_decreasing(Looked(self).log_odds, np.log(alpha) - np.log1p(-alpha))
 
     @final
     def _at_zero(self) -> float:
@@ -367,7 +313,7 @@ class TradeOff(Law):
             if high == 0.0:
                 return 0.0
             steepness = excess.slope - value if math.isfinite(value) else -math.inf
-            slope = math.exp(min(steepness, _LARGEST_EXPONENT))
+            slope = math.exp(min(steepness, LARGEST_EXPONENT))
             step = (value - goal) / slope if slope > 0.0 else math.nan
             if (
                 # where delta is flat it is met far from the least epsilon

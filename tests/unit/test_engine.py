@@ -13,7 +13,7 @@ import pytest
 import many_rounds_oracles as reference
 import noisymean as nm
 import oracles
-from noisymean.compose.engine import ChainedRounds, Rounds, improved
+from noisymean.compose.engine import ChainedRounds, Rounds, improved, improved_delta
 from noisymean.compose.grid.composition import GridComposition
 from noisymean.cumulants import SlowDecay
 from noisymean.laws.closed import Gaussian, Identity
@@ -222,6 +222,17 @@ class TestChain:
             allowed.append(second + gaussian_epsilon(1.0, math.log1p(-share) + math.log(1e-5) - second))
         chain = ChainedRounds(Bisected(1.0), Bisected(mu))
         assert chain.epsilon(1e-5, Side.ABOVE) >= min(allowed) * (1.0 - 1e-9)
+
+    def test_its_delta_is_worked_out_only_where_it_is_better(self) -> None:
+        chain = ChainedRounds(Bisected(0.5), Bisected(0.7))
+        own = math.exp(chain.log_delta(3.0, Side.ABOVE))
+        # what two links of Gaussians are worth is never less than both at once
+        assert own >= float(Gaussian(math.hypot(0.5, 0.7)).delta(3.0))
+        for known, least in ((math.inf, own), (1.0, own), (10.0 * own, own), (0.5 * own, 0.5 * own), (0.0, 0.0)):
+            assert improved_delta(chain, known, 3.0) == pytest.approx(least, rel=1e-12)
+        exact = float(Gaussian(0.1).delta(0.2))
+        assert improved_delta(Rounds(((1, gaussian(0.1)),)), 1.0, 0.2) == pytest.approx(exact, rel=1e-8)
+        assert improved_delta(Rounds(((1, gaussian(0.1)),)), 0.5 * exact, 0.2) == 0.5 * exact
 
     def test_is_worked_out_only_where_it_is_better(self) -> None:
         chain = ChainedRounds(Rounds(((1, gaussian(0.5)),)), Rounds(((1, gaussian(0.7)),)))

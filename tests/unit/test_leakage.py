@@ -173,3 +173,18 @@ def test_outputs_across() -> None:
         # two samples of 40,000: their distributions differ by 0.02 once in millions
         shares = np.searchsorted(np.sort(drawn), np.quantile(whole, levels)) / drawn.size
         np.testing.assert_allclose(shares, levels, atol=0.02)
+
+
+@pytest.mark.parametrize(("size", "dimension", "rate", "sigma"), [(999, 100, 0.1, 1.0), (40, 5, 0.5, 0.3)])
+def test_pairs_of_a_batch_are_chosen_by_fewer_cells_and_none_is_missed(
+    size: int, dimension: int, rate: float, sigma: float
+) -> None:
+    found = nm.leakage(nm.ASGM(dataset_size=size, dimension=dimension, sample_rate=rate, noise_multiplier=sigma))
+    alpha = np.linspace(0.0, 1.0, 101)
+    each = np.stack([found.curve(index).upper(alpha) for index in range(len(found.pairs))])
+    values, winner = found.best(alpha)
+    np.testing.assert_allclose(values, each.min(axis=0), rtol=2e-3, atol=1e-9)
+    assert np.array_equal(values, each[winner, np.arange(alpha.size)])
+    # fewer cells tell an attacker no more than a little less
+    rough = np.stack([curve.upper(alpha) for curve in found.rough])
+    np.testing.assert_allclose(rough, each, atol=0.03)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from mpmath import mpf
+from scipy.special import logsumexp
 
 import oracles
 from noisymean.laws.size_revealed import size_revealed
@@ -54,3 +55,20 @@ def test_mass_adds_up() -> None:
         tails = curve.tails(np.array([-1.0, 0.0, 0.1, 5.0]))
         np.testing.assert_allclose(np.exp(tails.p_above) + np.exp(tails.p_below), 1.0, atol=1e-12)
         np.testing.assert_allclose(np.exp(tails.q_above) + np.exp(tails.q_below), 1.0, atol=1e-12)
+
+
+@pytest.mark.parametrize("theta", [-20_000.0, -700.0, -3.0, 0.5, 2.0, 30.0])
+@pytest.mark.parametrize(("count", "rate", "sigma"), [(3, 0.2, 1.0), (600, 0.01, 1.0), (60_000, 0.01, 4.0)])
+def test_cumulants_against_a_plain_sum(count: int, rate: float, sigma: float, theta: float) -> None:
+    """K and its slope by a fine sum over a line that is wide enough for every tilt, whichever way the mass has moved."""
+    law = size_revealed(count, rate, sigma, fine=False)
+    shift, step = 2.0 / sigma, 2e-3
+    x = np.arange(-30.0, 30.0 + 1.2 * abs(max(theta, 0.0)) * shift, step)
+    with np.errstate(divide="ignore"):
+        odds, weights = np.log(law.odds)[:, None], np.log(law.weights)[:, None]
+    loss = np.log1p(-rate) + np.logaddexp(0.0, odds + shift * x - 0.5 * shift**2)
+    exponent = weights - 0.5 * x * x - 0.5 * np.log(2.0 * np.pi) + np.log(step) + theta * loss
+    value = float(logsumexp(exponent))
+    found = law.cumulants.moments(np.array([theta]))
+    assert found.value[0] == pytest.approx(value, rel=1e-12, abs=1e-12)
+    assert found.mean[0] == pytest.approx(float(np.sum(np.exp(exponent - value) * loss)), rel=1e-9, abs=1e-12)

@@ -9,7 +9,7 @@ from mpmath import mpf
 from scipy.special import ndtr, ndtri
 
 import oracles
-from noisymean import tradeoff
+from noisymean import looked
 from noisymean.errors import InvalidInput
 from noisymean.laws.closed import EpsilonDelta, Gaussian, Identity
 from noisymean.laws.finite import FiniteOutcomes
@@ -323,9 +323,9 @@ def test_many_tiny_alphas_have_a_bound_from_below() -> None:
 def test_a_line_without_its_slope_is_no_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     """However far out the nearest test is that errs less than alpha: e^t is left out where it is no double."""
 
-    def far_out(looked: object, alpha: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def far_out(self: object, alpha: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return np.full_like(alpha, -1e13), np.full_like(alpha, 1e13)
 
-    monkeypatch.setattr(tradeoff._Looked, "around", far_out)
+    monkeypatch.setattr(looked.Looked, "around", far_out)
     alpha = np.linspace(0.01, 0.99, 300)
     assert np.all(gaussian_pair(1, 1.0, 1.0).lower(alpha) <= Gaussian(1.0)(alpha))

@@ -46,16 +46,24 @@ def bracket_decreasing(y: Callable[[Array], Array], targets: Array) -> tuple[Arr
     return low, high
 
 
-def solve_decreasing(y: Callable[[Array], Array], targets: Array, *, rough: bool = False) -> Array:
+def solve_decreasing(
+    y: Callable[[Array], Array], targets: Array, *, rough: bool = False, known: tuple[Array, Array] | None = None
+) -> Array:
     """t with y(t) = target, to the stopping rule; where y jumps over the target, the end of the jump.
 
-    A `rough` one is what few looks at y make of it, for those who use all that was looked at.
+    A `rough` one is what few looks at y make of it, for those who use all that was looked at. `known` are t, rising, and y there,
+    on both sides of every target; else a table is made.
     """
-    return _solved(y, targets, touching=True, rule=_ROUGH if rough else _EXACT)[2]
+    return _solved(y, targets, touching=True, rule=_ROUGH if rough else _EXACT, known=known)[2]
 
 
 def _solved(
-    y: Callable[[Array], Array], targets: Array, *, touching: bool, rule: _Rule = _EXACT
+    y: Callable[[Array], Array],
+    targets: Array,
+    *,
+    touching: bool,
+    rule: _Rule = _EXACT,
+    known: tuple[Array, Array] | None = None,
 ) -> tuple[Array, Array, Array]:
     def rising(t: Array) -> Array:
         # targets inside a jump all ask for the same t
@@ -63,8 +71,9 @@ def _solved(
         return -y(distinct)[index]
 
     goals, where = np.unique(-targets, return_inverse=True)
+    grid, values = _table(rising, goals) if known is None else (known[0], np.maximum.accumulate(-known[1]))
     low, high, t = (
-        found[where].reshape(targets.shape) for found in _polish(rising, goals, *_table(rising, goals), touching, rule)
+        found[where].reshape(targets.shape) for found in _polish(rising, goals, grid, values, touching, rule)
     )
     return low, high, t
 
