@@ -39,6 +39,8 @@ _MOST_LATTICE = 60.0
 _MUCH_WIDER = 2.0
 # With what share of the block's variance its Gaussian may begin.
 _BEGINNINGS = (0.05, 0.15, 0.4, 1.0)
+# How much farther out it is looked at than its variance of before asks for.
+_FARTHER = 1.01
 
 
 class Terms(NamedTuple):
@@ -181,18 +183,18 @@ def _as_normal(one: _Budget, missed: float) -> Block | None:
     """The block as a Gaussian that begins with the best of a few variances; None where coins are too large for it."""
     coins, cells, clip = one.coins, one.cells, one.clip
     low, high = cells.ends(clip)
-    mean = float(cells.mass @ np.maximum(np.square(low), np.square(high)))
-    variance = coins.variance * one.records * one.steps * mean
+    variance = coins.variance * one.squares
     if not 0.0 < variance < math.inf:
         return None
     largest = -math.log1p(-min(max(1.0, coins.odds) * coins.largest, 0.5))
     best: Block | None = None
     least = math.inf
     for share in _BEGINNINGS:
-        begin, total = share * variance, (1.3 + share) * variance
+        begin, total = share * variance, (1.0 + share) * variance
         for _ in range(3):
             nats_missed = math.log(max(total / (math.sqrt(2.0 * math.pi * begin) * missed), 2.0))
-            costs = Costs(coins, begin, largest + math.sqrt(2.0 * total * nats_missed))
+            # a little farther than that, for what the next budget is larger by
+            costs = Costs(coins, begin, largest + _FARTHER * math.sqrt(2.0 * total * nats_missed))
             worst = float(np.max(costs.of(np.array([clip.low, clip.high]))))
             if not math.isfinite(worst):
                 break

@@ -48,6 +48,8 @@ _SLIP = 1e-7
 _NOTHING, _OF_EPSILON, _MUCH_LESS, _LESS = 1e-4, 2e-4, 0.5, 0.1
 # By how much wider steps are on a first look, and nats of delta that it is not wrong by.
 _ROUGH, _CLEARLY = 16.0, 0.5
+# Steps that an epsilon must have for its delta to be about the true one.
+_STEPS = 4.0
 _LOOKS = 5
 # Beyond, other engines are quicker and tighter.
 _LARGEST_EPSILON = 3e3
@@ -113,40 +115,54 @@ class LatticeComposition:
         return None
 
     def at_most(self, epsilon: float, log_delta: float, side: Side) -> bool | None:
-        """Whether that side of epsilon(delta) is seen to be at most epsilon; no is said, too, where little speaks for it."""
+        """Whether that side of epsilon(delta) is seen to be at most epsilon; no is said, too, where little speaks for it.
+
+        But not where a step is as wide as epsilon: whatever was moved to the next multiple is beyond it then.
+        """
         if epsilon > _LARGEST_EPSILON:
             return None
-        ladder = self._ladder(log_delta)
+        theta, least = self._tilt_at(epsilon, log_delta)
         # Chernoff's bound on atoms from above is one on delta; rounding is less than a millionth
-        bounds = 1e-6 + ladder.of_sum + _log_weights(_TILTS) - _TILTS * epsilon
-        best = int(np.argmin(bounds))
-        if math.exp(min(bounds[best], 0.0)) + ladder.infinite <= math.exp(log_delta):
+        if math.exp(min(1e-6 + least, 0.0)) + self._ladder(log_delta).infinite <= math.exp(log_delta):
             return True
-        rough = self._rough_sum(float(_TILTS[best]), epsilon, log_delta)
+        rough = self._rough_sum(theta, epsilon, log_delta)
         if rough is not None:
             about = rough.log_delta(epsilon, Side.ABOVE)
-            if about <= log_delta or about > log_delta + _CLEARLY:
-                return about <= log_delta
-        found = self.log_delta(epsilon, side, log_delta)
-        return None if found is None else found <= log_delta
-
-    def log_delta(self, epsilon: float, side: Side, near: float | None = None) -> float | None:
-        """log delta(epsilon) on the stated side; `near` that, if it is known."""
-        guess = -_NATS if near is None else near
-        for _ in range(_LOOKS):
-            ladder = self._ladder(guess)
-            bounds = ladder.of_sum + _log_weights(_TILTS) - _TILTS * epsilon
-            best = int(np.argmin(bounds))
-            if near is not None or bounds[best] > guess - _NATS:
-                break
-            # further out than was looked at
-            guess = 2.0 * float(bounds[best])
-        total = self._sum(float(_TILTS[best]), epsilon, guess, side)
+            if about <= log_delta:
+                return True
+            if about > log_delta + _CLEARLY and epsilon >= _STEPS * rough.layers[0].step:
+                return False
+        total = self._sum_at(epsilon, log_delta, side)
         if total is None:
             return None
-        if near is None and not self._good(total, epsilon):
+        if total.log_delta(epsilon, side) <= log_delta:
+            return True
+        return False if epsilon >= _STEPS * total.layers[0].step else None
+
+    def log_delta(self, epsilon: float, side: Side) -> float | None:
+        """log delta(epsilon) on the stated side."""
+        guess = -_NATS
+        for _ in range(_LOOKS):
+            _, least = self._tilt_at(epsilon, guess)
+            if least > guess - _NATS:
+                break
+            # further out than was looked at
+            guess = 2.0 * least
+        total = self._sum_at(epsilon, guess, side)
+        if total is None or not self._good(total, epsilon):
             return None
         return total.log_delta(epsilon, side)
+
+    def _tilt_at(self, epsilon: float, log_delta: float) -> tuple[float, float]:
+        """The tilt of the least of Chernoff's bounds on delta(epsilon), and the logarithm of that bound."""
+        bounds = self._ladder(log_delta).of_sum + _log_weights(_TILTS) - _TILTS * epsilon
+        best = int(np.argmin(bounds))
+        return float(_TILTS[best]), float(bounds[best])
+
+    def _sum_at(self, epsilon: float, log_delta: float, side: Side) -> LayeredSum | None:
+        """The sum for a question about delta(epsilon), which is about e^log_delta."""
+        theta, _ = self._tilt_at(epsilon, log_delta)
+        return self._sum(theta, epsilon, log_delta, side)
 
     def curve(self, alpha: Array, side: Side) -> Array | None:
         """f(alpha) on the stated side."""
