@@ -24,7 +24,7 @@ from noisymean.rate_chain import RateChained
 from noisymean.runs import Run
 from noisymean.tradeoff import LARGEST_EPSILON, Side
 from noisymean.verdict import Claim, check_order, decide
-from noisymean.words import BeyondDoubles, Note, OnlyAdded, ProofName, Reason, ReplacedIsBoth, Said, SizeIsPublic
+from noisymean.words import Note, OnlyAdded, ProofName, Reason, ReplacedIsBoth, Said, SizeIsPublic, TooLarge
 
 SMALLEST_DELTA = 1e-200
 
@@ -124,7 +124,7 @@ class Proved(NamedTuple):
 
 
 def guaranteed(run: Run, question: Question, *, reverse: bool = False, leaked: float = -math.inf) -> Proved:
-    """The best proof in the worse direction; inf where it exceeds double precision, Undefined where there is none.
+    """The best proof in the worse direction; inf where no epsilon up to the largest is proved, Undefined where there is none.
 
     The direction that is told to leak more goes first: of the other one it takes less to see that it is no worse. Where delta is
     what is asked for, chains, which are slow then, are not tried beside a proof that says hardly more than what is `leaked`.
@@ -298,7 +298,7 @@ def _on_pair(run: Run, asked: Run, question: Question, claimed: tuple[float, flo
 
 
 def _finite(sound: Proved) -> tuple[float | None, Reason | None, tuple[ProofName, ...]]:
-    return (sound.value, None, sound.proofs) if math.isfinite(sound.value) else (None, BeyondDoubles(), ())
+    return (sound.value, None, sound.proofs) if math.isfinite(sound.value) else (None, TooLarge(), ())
 
 
 def _notes(run: Run, adjacency: Adjacency) -> tuple[Note, ...]:

@@ -17,7 +17,8 @@ from numpy.typing import ArrayLike
 
 from noisymean.errors import Undefined
 from noisymean.laws.all_zero import all_zero
-from noisymean.laws.on_a_line import REACH, ExplicitPair, LineMixture
+from noisymean.laws.line_mixture import LineMixture
+from noisymean.laws.on_a_line import REACH, ExplicitPair
 from noisymean.laws.orthogonal import OrthogonalPair
 from noisymean.mechanisms import BatchDenominator, DatasetDenominator, Mechanism, Neighbours
 from noisymean.noisy_sum import noisy_sum

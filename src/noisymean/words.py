@@ -264,13 +264,13 @@ class NoiseMoves(Reason):
 
 @final
 @dataclass(frozen=True)
-class BeyondDoubles(Reason):
-    """The proofs there are say infinity."""
+class TooLarge(Reason):
+    """The proofs there are say infinity, or more than is worked out."""
 
     def __str__(self) -> str:
         return (
-            "the bound exceeds what double precision can hold, or delta is below what the sum over batch sizes is charged"
-            " with"
+            "no epsilon below a billion is proved, and larger ones are not worked out; or delta is below what the sum over"
+            " batch sizes is charged with"
         )
 
 

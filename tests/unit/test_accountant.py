@@ -19,7 +19,7 @@ from noisymean.mechanisms import Mechanism
 from noisymean.pairs import AddedAcross
 from noisymean.runs import MOST_STEPS
 from noisymean.tradeoff import TradeOff
-from noisymean.words import BeyondDoubles
+from noisymean.words import TooLarge
 
 
 def of(kind: Any, count: int, dimension: int, rate: object, sigma: float) -> Any:
@@ -363,10 +363,36 @@ def test_extremes_are_finite_or_said_to_be_unknown(name: str) -> None:
     # a lower bound that is infinite would be no lower bound
     assert math.isfinite(leaked)
     if sound is None:
-        assert account.unproved == (BeyondDoubles(),)
+        assert account.unproved == (TooLarge(),)
     else:
         assert math.isfinite(sound)
         assert 0.0 <= leaked <= sound
+
+
+@pytest.mark.parametrize(
+    ("size", "batch", "steps", "sigma"), [(51_737_904, 4_311_492, 8, 13.8), (10**8, 10**7, 100, 5.0)]
+)
+def test_coins_of_many_records_may_tell_much(size: int, batch: int, steps: int, sigma: float) -> None:
+    """Their Gaussian has a variance of thousands, which e^variance in doubles does not hold; the leakage shows how near it is."""
+    loader = nm.OpacusLoader(dataset_size=size, batch_size=batch, dimension=15_834_643, noise_multiplier=sigma)
+    account = nm.account(loader, steps=steps, delta=1e-7)
+    leaked, sound = account.leakage.epsilon, account.guarantee.epsilon
+    assert leaked is not None
+    assert sound is not None
+    assert leaked <= sound <= 1.01 * leaked
+
+
+def test_no_guarantee_beyond_a_billion_is_worked_out() -> None:
+    """One batch an epoch becomes two: only batches drawn together say anything, at least their mean's N^2/(2 sigma^2)."""
+    at = [
+        nm.OpacusLoader(dataset_size=n, batch_size=n, dimension=1_000, noise_multiplier=1.0) for n in (20_000, 60_000)
+    ]
+    below, beyond = (nm.account(loader, steps=1, delta=1e-5) for loader in at)
+    assert below.guarantee.epsilon is not None
+    assert 0.5 * 20_000.0**2 <= below.guarantee.epsilon <= 1e9
+    assert 0.5 * 60_000.0**2 > 1e9
+    assert beyond.guarantee.epsilon is None
+    assert beyond.unproved == (TooLarge(),)
 
 
 def test_little_noise_is_nearly_everything() -> None:

@@ -131,6 +131,18 @@ class TestLatticeComposition:
         for factor in (0.1, 0.9, 0.99, 1.01, 1.1, 2.0, 10.0):
             assert lattice.at_most(factor * exact, math.log(1e-5), side) is (factor > 1.0)
 
+    @pytest.mark.parametrize("rate", [1e-5, 1e-4, 1e-3])
+    @pytest.mark.parametrize(("mu", "count"), [(0.1, 2), (0.3, 4), (1.0, 10)])
+    def test_a_no_does_not_deny_what_is_found(self, mu: float, count: int, rate: float) -> None:
+        """Where epsilon is hardly more than a step, whatever is moved to the next multiple is beyond it."""
+        law = Subsampled(Gaussian(mu), rate)
+        for log_delta in (-20.0, -17.0, -14.0):
+            for way in (law, law.inverse()):
+                lattice = LatticeComposition(((count, way),))
+                found = lattice.epsilon_of_log(log_delta, Side.ABOVE)
+                if found:
+                    assert lattice.at_most(1.01 * found, log_delta, Side.ABOVE) is not False
+
     @EVERY
     def test_a_yes_is_a_bound(self, curve: TradeOff) -> None:
         lattice, grid = LatticeComposition(((3, curve),)), GridComposition(((3, curve),), 1 << 13)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from mpmath import mpf
 
-from noisymean.numerics.logs import log1mexp, log1pmx, log_difference, log_weighted_sum, x_minus_arctan
+from noisymean.numerics.logs import log1mexp, log1pmx, log_difference, log_of_sum, log_weighted_sum, x_minus_arctan
 
 FULL_PRECISION = 4e-15
 
@@ -74,3 +74,24 @@ def test_log_weighted_sum() -> None:
         terms = [mpf(w) * mpmath.exp(mpf(row[column])) for w, row in zip(weights, values, strict=True)]
         assert abs(mpf(result) - mpmath.log(sum(terms))) < 1e-13
     assert log_weighted_sum(np.zeros(2), np.full((2, 3), -np.inf)).tolist() == [-np.inf] * 3
+
+
+@pytest.mark.parametrize("scale", [0.02, 1.0, 40.0])
+@pytest.mark.parametrize("count", [3, 700])
+def test_log_of_sum(count: int, scale: float) -> None:
+    """Bumps of one scale, weights over many decades and one of none: all terms at 30 digits, though most are left out."""
+    generator = np.random.default_rng(count)
+    means, logs = np.sort(generator.uniform(-9.0, 9.0, count)), generator.uniform(-60.0, 0.0, count)
+    logs[1] = -np.inf
+
+    def terms(x: np.ndarray, which: slice) -> np.ndarray:
+        return np.asarray(logs[which] - 0.5 * np.square((x[:, None] - means[which]) / scale))
+
+    x = np.linspace(-14.0, 14.0, 4_001)
+    computed = log_of_sum(x, count, terms)
+    with mpmath.workdps(30):
+        for i in range(0, x.size, 160):
+            z = [(mpf(float(x[i])) - mpf(m)) / mpf(scale) for m in means.tolist()]
+            total = sum(mpmath.exp(mpf(w) - t * t / 2) for w, t in zip(logs.tolist(), z, strict=True))
+            exact = mpmath.log(total)
+            assert abs(mpf(float(computed[i])) - exact) < 1e-14 * (10 + abs(exact))

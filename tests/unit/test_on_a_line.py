@@ -13,7 +13,8 @@ import oracles
 from noisymean.compose.contour import Composed
 from noisymean.laws.across import TabulatedPair
 from noisymean.laws.gaussian import gaussian_pair
-from noisymean.laws.on_a_line import ExplicitPair, LineMixture
+from noisymean.laws.line_mixture import LineMixture
+from noisymean.laws.on_a_line import ExplicitPair
 from noisymean.leakage import explicit_pairs
 from noisymean.mechanisms import Mechanism
 from noisymean.pairs import Added, AddedAcross, Datasets, Replaced

@@ -374,8 +374,11 @@ def improved(curve: DeltaCurve, best: float, log_delta: float) -> float:
     """The lesser of a bound on epsilon that is known and this curve's, which is only worked out where it is better."""
     if isinstance(curve, ChainedRounds):
         return curve.improved(best, log_delta)
-    if math.isfinite(best) and curve.at_most(best, log_delta, rough=False) is False:
-        return best
+    if isinstance(curve, Rounds) or math.isfinite(best):
+        # a bound beyond the largest epsilon says nothing, and takes long on a grid
+        most = min(best, LARGEST_EPSILON)
+        if curve.at_most(most, log_delta, rough=False) is False:
+            return best
     return min(best, curve.epsilon_of_log(log_delta, Side.ABOVE))
 
 

@@ -5,6 +5,7 @@
 - `subsampled`     mixtures: revealed, and hidden among those not sampled
 - `gaussian`       N(0, I_n) against N(m, s^2 I_n), exactly
 - `size_revealed`  the size of the batch is told: what is left of ASGM
+- `line_mixture`   what is released where all gradients are multiples of one vector
 - `on_a_line`      gradients that are multiples of one vector: explicit pairs of datasets
 - `across`         the same, with the dimensions across that line
 - `hulls`          several curves as one

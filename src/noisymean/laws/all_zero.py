@@ -20,7 +20,8 @@ from noisymean.cumulants import Cumulants
 from noisymean.laws.cells import Cells
 from noisymean.laws.finite import FiniteOutcomes
 from noisymean.laws.gaussian import gaussian_pair
-from noisymean.laws.on_a_line import ExplicitPair, LineMixture, from_one_mean
+from noisymean.laws.line_mixture import LineMixture
+from noisymean.laws.on_a_line import ExplicitPair, from_one_mean
 from noisymean.mechanisms import Neighbours
 from noisymean.numerics.logs import Array
 from noisymean.pairs import Added

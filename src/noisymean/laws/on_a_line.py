@@ -24,10 +24,11 @@ from scipy.special import ndtr, ndtri
 
 from noisymean.cumulants import Cumulants, Sum
 from noisymean.laws.across import LossOnLine, loss_in_cells, tabulated
-from noisymean.laws.cells import Cells, Ends, banded_masses, line_masses, ring_masses
+from noisymean.laws.cells import Cells, Ends, ring_masses
 from noisymean.laws.gaussian import across_only, gaussian_pair
+from noisymean.laws.line_mixture import FEW, LineMixture
 from noisymean.laws.line_rule import LineCumulants, log_normal
-from noisymean.numerics.logs import Array
+from noisymean.numerics.logs import Array, log_of_sum
 from noisymean.pairs import Datasets
 from noisymean.tradeoff import A_FEW_DOZEN, A_HANDFUL, Law, TradeOff
 
@@ -39,12 +40,8 @@ _WIDTH, _FEWEST_LINE_CELLS, _MOST_LINE_CELLS = 0.07, 64, 4096
 _NARROW, _FAR_APART = 0.02, 25.0
 # Normal laws that lie no further apart than this many deviations show no ripples: e^(-2 pi^2/1.5^2) of the density.
 _BLURRED = 1.5
-# Components that are rarer than this are nowhere followed,
+# Components that are rarer than this are nowhere followed.
 _RARE = 1e-17
-# and more than so many of one scale are summed where they are near.
-_FEW = 32
-# (nodes x thresholds) evaluated at once
-_WORK = 1 << 18
 _SLOPES = 257
 _WORTHLESS = 16
 # From this many dimensions on the loss across is smooth enough for the trapezoidal rule over the line.
@@ -55,71 +52,6 @@ _END = 90.0
 _TRAPEZOIDAL = 1e-9
 # Beyond this many deviations a Gaussian has less than 1e-17 left.
 REACH = 8.6
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class LineMixture:
-    """sum_i weights[i] N(means[i] u, scales[i]^2 I_n)."""
-
-    weights: Array
-    means: Array
-    scales: Array
-
-    def present(self) -> LineMixture:
-        """Without the components of weight zero."""
-        kept = self.weights > 0.0
-        return LineMixture(self.weights[kept], self.means[kept], self.scales[kept])
-
-    def in_units(self, unit: float) -> LineMixture:
-        """The same law of x / unit."""
-        return LineMixture(self.weights, self.means / unit, self.scales / unit)
-
-    def log_density(self, x: Array) -> Array:
-        """log of the density of x1."""
-        z = (x[:, None] - self.means) / self.scales
-        with np.errstate(divide="ignore"):
-            terms = np.log(self.weights / self.scales) - 0.5 * z * z
-        top = terms.max(axis=1)
-        return np.asarray(top + np.log(np.exp(terms - top[:, None]).sum(axis=1)) - 0.9189385332046727)
-
-    def log_likelihood(self, along: Array, across: Array, unit: float, degrees: int) -> Array:
-        """log of the density of (x1, rho), rho of so many degrees of freedom, up to what does not depend on the mixture."""
-        log_scales = np.log(self.scales / unit)
-        # beside that of the unit, so that nothing of the size of rho cancels
-        bend = -0.5 * np.expm1(-2.0 * log_scales) / unit**2
-        with np.errstate(divide="ignore"):
-            constant = np.log(self.weights) - (degrees + 1) * log_scales
-        found = np.empty(along.size)
-        chunk = max(1, _WORK // self.weights.size)
-        for start in range(0, along.size, chunk):
-            part = slice(start, start + chunk)
-            z = (along[part, None] - self.means) / self.scales
-            ring = bend * across[part, None] if degrees else 0.0
-            terms = constant - 0.5 * z * z + ring
-            top = terms.max(axis=1)
-            found[part] = top + np.log(np.exp(terms - top[:, None]).sum(axis=1))
-        return found
-
-    def line_masses(self, edges: Array) -> Ends:
-        """Mass of each component in each cell of the line, its weight included."""
-        masses = line_masses(edges, self.means, self.scales)
-        return Ends(masses.low * self.weights[:, None], masses.high * self.weights[:, None])
-
-    def cell_masses(self, edges: Array) -> Ends:
-        """Mass of each cell of the line."""
-        if self.means.size > _FEW and np.ptp(self.scales) == 0.0:
-            order = np.argsort(self.means)
-            return banded_masses(edges, self.weights[order], self.means[order], float(self.scales[0]))
-        masses = self.line_masses(edges)
-        return Ends(masses.low.sum(axis=0), masses.high.sum(axis=0))
-
-    def sample(self, generator: np.random.Generator, dimension: int, size: int) -> Array:
-        """`size` outputs of the round, u being the first axis."""
-        index = generator.choice(self.weights.size, size=size, p=self.weights / self.weights.sum())
-        outputs = generator.standard_normal((size, dimension)) * self.scales[index, None]
-        outputs[:, 0] += self.means[index]
-        return outputs
 
 
 @final
@@ -376,9 +308,12 @@ def from_one_mean(p: LineMixture, q: LineMixture, log_scale: float) -> Cumulants
     # log q1 - log p1 = -log s - (c/2) x^2 + log sum_i w_i exp(m_i x/s - m_i^2/2), means in units of s
     c = math.expm1(-2.0 * log_scale)
 
+    def bumps(x: Array, which: slice) -> Array:
+        mean = means[which]
+        return np.asarray(logs[which] + mean * (x[:, None] / scale) - 0.5 * np.square(mean))
+
     def loss(x: Array) -> Array:
-        bumps = logs[:, None] + means[:, None] * (x / scale) - 0.5 * np.square(means)[:, None]
-        return np.asarray(-log_scale - 0.5 * c * x * x + np.logaddexp.reduce(bumps, axis=0))
+        return np.asarray(-log_scale - 0.5 * c * x * x + log_of_sum(x, means.size, bumps))
 
     tilts = (-1.0 / c if c > 0.0 else -math.inf, -1.0 / c if c < 0.0 else math.inf)
     return LineCumulants(log_normal, loss, 0.0, 1.0, spread=float(np.ptp(means)) / scale, bend=c, tilts=tilts)
@@ -476,7 +411,7 @@ def _quantiles(count: int, p: LineMixture, q: LineMixture) -> Array:
 def _thinned(mixture: LineMixture) -> tuple[Array, Array, Array]:
     """Weights, means and scales of a few components, wide enough to fill the gaps between them."""
     likely = np.flatnonzero(mixture.weights > _RARE)
-    kept = likely[:: max(1, likely.size // _FEW)]
+    kept = likely[:: max(1, likely.size // FEW)]
     weights, means, scales = mixture.weights[kept], mixture.means[kept], mixture.scales[kept]
     gaps = np.abs(np.diff(means, append=means[-1])) if kept.size < likely.size else 0.0
     return weights, means, scales + gaps
@@ -489,7 +424,7 @@ def _radii(rings: int, dof: int, p: LineMixture, q: LineMixture) -> Array:
     for mixture in (p, q):
         size = np.cbrt(dof * np.square(mixture.scales))
         roots.append(LineMixture(mixture.weights, (1.0 - spread) * size, math.sqrt(spread) * size))
-    if p.weights.size > _FEW:
+    if p.weights.size > FEW:
         edges = _quantiles(rings, *roots)[1:-1]
     else:
         # a few sizes may be far apart: the same levels for each

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import TypeVar
 
 import numpy as np
@@ -15,6 +16,9 @@ Value = TypeVar("Value", float, Array)
 LOG_2 = 0.6931471805599453
 
 _LEAST_LOG = -700.0
+# Sums of no more terms than the first are added up as they stand; else x is cut into pieces, and what is e^-_LEFT_OUT of a sum is
+# left out of it.
+_FEW_TERMS, _PIECES, _LEFT_OUT = 1 << 16, 96, 42.0
 # Below this |x| the Taylor series converge to full precision in _terms(|x|) terms.
 _SERIES_RADIUS = 0.125
 
@@ -99,3 +103,31 @@ def log_weighted_sum(log_weights: Array, log_values: Array) -> Array:
     safe = np.where(np.isfinite(top), top, 0.0)
     with np.errstate(divide="ignore"):
         return np.asarray(safe + np.log(np.sum(np.exp(terms - safe), axis=0)), dtype=np.float64)
+
+
+def log_of_sum(x: Array, count: int, terms: Callable[[Array, slice], Array]) -> Array:
+    """log of the sum of e^term over `count` terms at each of the rising x; `terms(x, which)` has a row for each x.
+
+    Two terms must differ by a linear function of x. What is 42 nats and log(count) less than another term at both ends of a
+    piece of the line is so in between, and such terms together are less than e^-42 of the sum.
+    """
+
+    def added(part: Array, which: slice) -> Array:
+        each = terms(part, which)
+        top = each.max(axis=1)
+        return np.asarray(top + np.log(np.exp(each - top[:, None]).sum(axis=1)))
+
+    if x.size * count <= _FEW_TERMS or x.size <= 2 * _PIECES:
+        return added(x, slice(None))
+    ends = np.linspace(0, x.size - 1, _PIECES + 1).astype(np.int64)
+    at_ends = terms(x[ends], slice(None))
+    # the largest in the middle of each piece
+    largest = np.argmax(at_ends[1:] + at_ends[:-1], axis=1)[:, None]
+    less = [side - np.take_along_axis(side, largest, axis=1) for side in (at_ends[:-1], at_ends[1:])]
+    kept = np.maximum(*less) >= -_LEFT_OUT - math.log(count)
+    first, last = np.argmax(kept, axis=1), count - np.argmax(kept[:, ::-1], axis=1)
+    found = np.empty_like(x)
+    for piece in range(_PIECES):
+        part = slice(int(ends[piece]), int(ends[piece + 1]) + 1)
+        found[part] = added(x[part], slice(int(first[piece]), int(last[piece])))
+    return found

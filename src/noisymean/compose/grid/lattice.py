@@ -30,7 +30,7 @@ from noisymean.tradeoff import Side, TradeOff
 
 _ULP = 2.3e-16
 # Share of epsilon that the bracket may be wide, and of a smaller epsilon than that as if it were so large.
-_AIM, _SMALL = 2e-5, 1e-2
+_AIM, _SMALL = 2e-5, 1e-4
 # Cells of a law on the lattice, and of one with larger losses than this while tilts are looked for.
 _CELLS, _COARSE, _LARGE = 2048, 512, 30.0
 # Points of the lattice, the share of them that is planned for, by how much wider than wanted a step may be for that, and a step
@@ -48,7 +48,7 @@ _SLIP = 1e-7
 _NOTHING, _OF_EPSILON, _MUCH_LESS, _LESS = 1e-4, 2e-4, 0.5, 0.1
 # By how much wider steps are on a first look, and nats of delta that it is not wrong by.
 _ROUGH, _CLEARLY = 16.0, 0.5
-# Steps that an epsilon must have for its delta to be about the true one.
+# Steps that what is moved to the next multiples may be off by.
 _STEPS = 4.0
 _LOOKS = 5
 # Beyond, other engines are quicker and tighter.
@@ -117,7 +117,7 @@ class LatticeComposition:
     def at_most(self, epsilon: float, log_delta: float, side: Side) -> bool | None:
         """Whether that side of epsilon(delta) is seen to be at most epsilon; no is said, too, where little speaks for it.
 
-        But not where a step is as wide as epsilon: whatever was moved to the next multiple is beyond it then.
+        But not where epsilon is a few steps: whatever was moved to the next multiple may be beyond it then.
         """
         if epsilon > _LARGEST_EPSILON:
             return None
@@ -130,7 +130,7 @@ class LatticeComposition:
             about = rough.log_delta(epsilon, Side.ABOVE)
             if about <= log_delta:
                 return True
-            if about > log_delta + _CLEARLY and epsilon >= _STEPS * rough.layers[0].step:
+            if rough.log_delta(epsilon + _STEPS * rough.layers[0].step, Side.ABOVE) > log_delta + _CLEARLY:
                 return False
         total = self._sum_at(epsilon, log_delta, side)
         if total is None:

@@ -44,6 +44,7 @@ from noisymean.outward import at_least, at_most
 from noisymean.pairs import Datasets
 from noisymean.runs import Run
 from noisymean.verdict import Claim, Word, check_order, decide
+from noisymean.words import TooLarge
 
 _IF_ALIKE = (
     ", if every step was one new batch of this loader and nothing was changed on the way (Accountant() looks at each)"
@@ -290,7 +291,7 @@ def guaranteed(found: Sequence[Case], delta: float) -> tuple[float | None, tuple
     if notes:
         return None, tuple(notes)
     sound = max(_guaranteed(case.run, Question(delta)).value for case in found)
-    return (sound, ()) if math.isfinite(sound) else (None, ("the bound exceeds what double precision can hold",))
+    return (sound, ()) if math.isfinite(sound) else (None, (str(TooLarge()),))
 
 
 def _unproved(case: Case) -> str:
