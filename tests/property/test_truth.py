@@ -172,6 +172,12 @@ def test_leakage_truth_guarantee(block: int) -> None:
     assert_sound(FEW[10 * block : 10 * block + 10], thorough=False)
 
 
+@pytest.mark.parametrize("number", [1550, 3340])
+def test_what_once_ended_in_an_error(number: int) -> None:
+    """A measure that has a fifth of P's mass, and a law of which nothing is known but that its loss is at most infinite."""
+    assert_sound([number], thorough=True)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("block", range(MANY // 100))
 def test_leakage_truth_guarantee_on_many_more(block: int) -> None:

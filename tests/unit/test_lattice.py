@@ -44,6 +44,8 @@ CURVES: dict[str, TradeOff] = {
     # ASGM with 13 records, q = .867, sigma = .51: an edge once rose after others beside it were left out
     "without some of Q": without_some_of_q(0.86),
     "without some of P": without_some_of_q(0.86).inverse(),
+    # the edge where the two tails of delta meet was looked for beyond e^t = 3 once
+    "without most of P": without_some_of_q(0.2).inverse(),
     "infinite": EpsilonDelta(0.7, 0.05),
     "nothing": Identity(),
 }

@@ -66,7 +66,13 @@ def _draw_growth(axes: Axes, growth: Growth) -> None:
         )
     for style in _STYLES:
         line(axes, style, growth.steps, getattr(growth, style.name), marker=".", ms=4)
-    axes.set(xscale="log", yscale="log", xlabel="steps T", ylabel="ε")
+    # where nothing is lost there is nothing to draw on a scale of powers
+    lost = any((getattr(growth, style.name) > 0.0).any() for style in _STYLES)
+    axes.set(xscale="log", xlabel="steps T", ylabel="ε")
+    if lost:
+        axes.set_yscale("log")
+    else:
+        axes.set_ylim(0.0, 1.0)
     axes.set_title("ε against steps" + ("" if known.any() else " (no guarantee is known)"), loc="left")
     axes.grid(visible=True, which="major", lw=0.3, color="#cccccc")
 

@@ -22,6 +22,8 @@ from noisymean.tradeoff import Side, TradeOff
 # The curve is traced by this many lines on each side of slope -1, up to the epsilon at which delta is this small.
 _LINES = 40
 _SMALLEST_DELTA = 1e-10
+# Logarithm of a slope that a double holds; beyond, a line says nothing at any alpha but 0.
+_STEEPEST = 700.0
 
 
 def claimed_curve(mechanism: Mechanism, steps: int = 1) -> TradeOff:
@@ -31,7 +33,7 @@ def claimed_curve(mechanism: Mechanism, steps: int = 1) -> TradeOff:
     rounds = Run.of(mechanism, steps).claimed()
     slopes, heights = [], []
     for direction in (rounds, rounds.inverse()):
-        last = direction.epsilon(_SMALLEST_DELTA, Side.ABOVE)
+        last = min(direction.epsilon(_SMALLEST_DELTA, Side.ABOVE), _STEEPEST)
         # denser near 0, where the curve bends most
         for epsilon in last * np.linspace(0.0, 1.0, _LINES) ** 2:
             kept = -math.expm1(min(direction.log_delta(float(epsilon), Side.ABOVE), 0.0))

@@ -146,7 +146,7 @@ def _chords(edges: Array, tails: Tails, rounding: float, slack: float, masses: t
         # further right it is not used
         excess += more_of_q + np.exp(np.minimum(edges, MEETING[1])) * less_of_p
     # delta itself above its middle, what it exceeds 1 - u by below: each has its digits where its two tails are small
-    return _bent(edges, delta, excess, _middle(q_above + p_above <= q_below + p_below), slack)
+    return _bent(edges, delta, excess, _middle(edges, q_above + p_above <= q_below + p_below), slack)
 
 
 def _under(edges: Array, tails: Tails, rounding: float, slack: float, masses: tuple[float, float]) -> Atoms:
@@ -171,8 +171,8 @@ def _under(edges: Array, tails: Tails, rounding: float, slack: float, masses: tu
         delta = q_above - p_above - rounding * (q_above + p_above) - sags
         excess = p_below - q_below - rounding * (p_below + q_below) - sags - missing
     least_delta, least_excess = np.maximum(-rise, 0.0), np.maximum(rise, 0.0)
-    upper = q_above + p_above <= q_below + p_below
-    meet = _middle(upper)
+    meet = _middle(edges, q_above + p_above <= q_below + p_below)
+    upper = np.arange(edges.size) >= meet
     # where nothing is left of it delta >= (1 - u)+ is, and then on both sides of that edge
     nothing = np.where(upper, ~(delta > least_delta), ~(excess > least_excess))
     nothing[-1] = True
@@ -211,8 +211,10 @@ def _grown(edges: Array, tails: Tails) -> tuple[Array, Array, Array, Array]:
         )
 
 
-def _middle(upper: NDArray[np.bool_]) -> int:
-    return int(np.argmax(upper)) if upper.any() else upper.size - 1
+def _middle(edges: Array, upper: NDArray[np.bool_]) -> int:
+    """The first edge whose upper tails are the lesser; for measures that are short of P it could lie too far right."""
+    first = int(np.argmax(upper)) if upper.any() else upper.size - 1
+    return min(first, int(np.searchsorted(edges, MEETING[1])))
 
 
 def _bent(

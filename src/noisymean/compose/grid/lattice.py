@@ -119,7 +119,7 @@ class LatticeComposition:
 
         But not where epsilon is a few steps: whatever was moved to the next multiple may be beyond it then.
         """
-        if epsilon > _LARGEST_EPSILON:
+        if epsilon > _LARGEST_EPSILON or self._nowhere_finite(log_delta):
             return None
         theta, least = self._tilt_at(epsilon, log_delta)
         # Chernoff's bound on atoms from above is one on delta; rounding is less than a millionth
@@ -142,6 +142,8 @@ class LatticeComposition:
     def log_delta(self, epsilon: float, side: Side) -> float | None:
         """log delta(epsilon) on the stated side."""
         guess = -_NATS
+        if self._nowhere_finite(guess):
+            return None
         for _ in range(_LOOKS):
             _, least = self._tilt_at(epsilon, guess)
             if least > guess - _NATS:
@@ -167,6 +169,8 @@ class LatticeComposition:
     def curve(self, alpha: Array, side: Side) -> Array | None:
         """f(alpha) on the stated side."""
         theta = float(_TILTS[0])
+        if self._nowhere_finite(_LEAST_OF_A_CURVE):
+            return None
         plan = self._plan(theta, 0.0, _LEAST_OF_A_CURVE)
         if not 0.0 < plan.span < _POINTS_OF_A_CURVE * _WIDEST:
             return None
@@ -200,6 +204,11 @@ class LatticeComposition:
         if not math.isfinite(bounds[best]):
             return None
         return float(_TILTS[best]), float(bounds[best])
+
+    def _nowhere_finite(self, log_delta: float) -> bool:
+        """Whether nothing is known of some law but that its loss is at most infinite."""
+        looked = (_looked_at(count, curve, _rounded(log_delta)) for count, curve in self.rounds)
+        return not all(one.atoms.mass.any() for one in looked)
 
     def _ladder(self, log_delta: float) -> _Ladder:
         each = [(count, _looked_at(count, curve, _rounded(log_delta))) for count, curve in self.rounds]
