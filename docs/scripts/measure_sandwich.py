@@ -1,4 +1,7 @@
-"""Guarantee over leakage at random runs of each mechanism: the table in docs/accountant.md, "How far apart"."""
+"""Guarantee over leakage at random runs of each mechanism, and at few records: the tables in docs/accountant.md, "How far apart".
+
+python docs/scripts/measure_sandwich.py
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ import noisymean as nm
 from noisymean.errors import NoisymeanError
 
 RUNS = 40
+FEW_RECORDS, FEW_STEPS = (1, 3, 10, 30, 100, 300, 1_000), (1, 3, 10)
 
 
 def run(draw: np.random.Generator, name: str) -> float | None:
@@ -35,13 +39,37 @@ def run(draw: np.random.Generator, name: str) -> float | None:
     return guaranteed / leaked if guaranteed is not None and leaked > 1e-3 else None
 
 
+def few(name: str, dimension: int, rate: Fraction, steps: int) -> str:
+    """The ratio at each number of records, sigma = 1 and delta = 1e-5."""
+    ratios = []
+    for size in FEW_RECORDS:
+        kind = {"easgm": nm.EASGM, "asgm": nm.ASGM}[name]
+        mechanism = kind(dataset_size=size, dimension=dimension, sample_rate=rate, noise_multiplier=1.0)
+        account = nm.account(mechanism, steps=steps, delta=1e-5)
+        leaked, guaranteed = account.leakage.epsilon, account.guarantee.epsilon
+        ratios.append("none" if guaranteed is None else f"{guaranteed / leaked:.3f}")
+    return " | ".join(ratios)
+
+
 def main() -> None:
-    """Print a line for each mechanism."""
+    """Print a line for each mechanism, and a table of few records."""
     for name in ("easgm", "feasgm", "asgm"):
         draw = np.random.default_rng(11)
         ratios = np.array([ratio for ratio in (run(draw, name) for _ in range(RUNS)) if ratio is not None])
         quantiles = "  ".join(f"{label} {np.quantile(ratios, share):.3g}" for label, share in SHARES)
         print(f"{name:7}{ratios.size:4} runs: {quantiles}")
+    print("\n| few records |", *(f"N = {size:,} |" for size in FEW_RECORDS))
+    print("|---|" + "---|" * len(FEW_RECORDS))
+    for name, dimension, rate in (
+        ("easgm", 2, "0.3"),
+        ("easgm", 100, "0.1"),
+        ("easgm", 10_000, "0.1"),
+        ("asgm", 100, "0.1"),
+    ):
+        for steps in FEW_STEPS:
+            print(
+                f"| {name}, n = {dimension:,}, q = {rate}, T = {steps} | {few(name, dimension, Fraction(rate), steps)} |"
+            )
 
 
 SHARES = (("median", 0.5), ("90 %", 0.9), ("worst", 1.0))
