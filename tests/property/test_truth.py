@@ -172,9 +172,9 @@ def test_leakage_truth_guarantee(block: int) -> None:
     assert_sound(FEW[10 * block : 10 * block + 10], thorough=False)
 
 
-@pytest.mark.parametrize("number", [1550, 3340])
-def test_what_once_ended_in_an_error(number: int) -> None:
-    """A measure that has a fifth of P's mass, and a law of which nothing is known but that its loss is at most infinite."""
+@pytest.mark.parametrize("number", [1550, 3340, 6858])
+def test_what_once_failed(number: int) -> None:
+    """A measure that has a fifth of P's mass, a law whose loss is only known to be at most infinite, and two bumps."""
     assert_sound([number], thorough=True)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import mpmath
 import numpy as np
@@ -129,17 +130,25 @@ def test_masses_that_are_not_seen_are_refused() -> None:
         Lines(Off(), reverse=False).excess(1.0)
 
 
-def test_two_steps_that_disagree_are_refined(monkeypatch: pytest.MonkeyPatch) -> None:
-    """At 1,000 rounds of sigma = 1 three times the first step is too coarse: a finer rule is asked, then none is left."""
-    lines = Lines(SUMS["many"], reverse=False)
+def test_a_step_that_is_too_wide_is_refined(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = Lines(SUMS["gaussian"], reverse=False)
     lines.guess(math.log(1e-5))
     [line] = lines._found
-    found = line.at(line.tilt.mean)
-    assert found is not None
-    assert len(line._rules) > 1
-    monkeypatch.setattr(one_line, "_STEPS", (0.9,))
-    coarse = one_line._OneLine(line.generating, False, line.tilt, line.near, line.far)
-    assert coarse.at(line.tilt.mean) is None
+    fresh = partial(one_line._OneLine, line.generating, False, line.tilt, line.near, line.far)
+    monkeypatch.setattr(one_line, "STEPS", (2.0,))
+    assert fresh().at(line.tilt.mean) is None
+    monkeypatch.setattr(one_line, "STEPS", (2.0, 0.3))
+    refined = fresh()
+    assert refined.at(line.tilt.mean) == line.at(line.tilt.mean)
+    assert len(refined._rules) == 2
+
+
+def test_a_sum_that_rounding_has_eaten_is_refused() -> None:
+    """Twelve deviations beside its line a sum is e^-72 of its terms."""
+    lines = Lines(SUMS["gaussian"], reverse=False)
+    lines.guess(math.log(1e-5))
+    [line] = lines._found
+    assert line.at(line.tilt.mean + 12.0 * line.tilt.deviation) is None
 
 
 @pytest.mark.parametrize(("rate", "sigma", "rounds"), [(256 / 60_000, 0.46, 500), (0.01, 0.62, 100), (0.041, 1.7, 8)])

@@ -14,10 +14,9 @@ residue, as in `numerics.chi_square`. The cost does not depend on the number of 
 
 delta itself, and what a search for epsilon asks, is one integral of `one_line`.
 
-The rule is run with steps that shrink by 0.7 until two results agree to 1e-7; the finer is then good to about 1e-10, which is
-charged. The line is cut only where the integrand has fallen below e^-40 of its peak, and stays there for as long as it may come
-back (`Cumulants.echo`). Few rounds of a loss that is nearly an atom decay too slowly for that: they raise `SlowDecay`, and the
-caller uses the grid instead.
+What the rule is off by is bounded (`aliases`): steps shrink until that is below 1e-10, which is charged. The line is cut only
+where the integrand has fallen below e^-40 of its peak, and stays there for as long as it may come back (`Cumulants.echo`). Few
+rounds of a loss that is nearly an atom decay too slowly for that: they raise `SlowDecay`, and the caller uses the grid instead.
 """
 
 from __future__ import annotations
@@ -30,13 +29,12 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
-from noisymean.compose.one_line import AGREEMENT, DECAY, Lines, masses_agree
+from noisymean.compose.aliases import ENOUGH, beside, log_aliases
+from noisymean.compose.one_line import DECAY, LEAST_OF_TERMS, STEPS, Lines, masses_agree
 from noisymean.cumulants import Cumulants, Line, Moments, SlowDecay
 from noisymean.numerics.logs import Array, log_difference
 from noisymean.tradeoff import Excess, Tails, TradeOff, excess_of_tails
 
-# Steps of the rule, in deviations of the tilted loss; refined until two agree. The geometric convergence squares the error.
-_STEPS = (0.5, 0.35, 0.24, 0.16, 0.11)
 _FIRST_NODES = 28
 _MOST_NODES = 1024
 _BLOCK = 64
@@ -152,12 +150,9 @@ def _tails(cumulants: Cumulants, t: Array) -> Array:
     if not masses_agree(cumulants, poles):
         raise SlowDecay
     at_poles = poles.mean
-    fine = _small_tails(cumulants, t, theta, moments, at_poles, _STEPS[0])
-    for step in _STEPS[1:]:
-        coarse, fine = fine, _small_tails(cumulants, t, theta, moments, at_poles, step)
-        with np.errstate(invalid="ignore"):
-            gap = np.abs(np.expm1(np.where(fine == coarse, 0.0, coarse - fine)))
-        if np.all(gap < AGREEMENT):
+    for step in STEPS:
+        fine, proved = _small_tails(cumulants, t, theta, moments, at_poles, step)
+        if proved:
             break
     else:
         raise SlowDecay
@@ -203,11 +198,15 @@ def saddle_point(cumulants: Cumulants, t: Array) -> Array:
 
 def _small_tails(
     cumulants: Cumulants, t: Array, theta: Array, moments: Moments, at_poles: Array, relative_step: float
-) -> Array:
-    """log of the tail beyond t seen from theta, for the two poles: the upper where theta > pole, else the lower."""
-    step = relative_step / np.sqrt(moments.variance)
+) -> tuple[Array, bool]:
+    """log of the tail beyond t seen from theta, for the two poles: the upper where theta > pole, else the lower.
+
+    And whether aliases and rounding are nothing beside it.
+    """
+    deviation = np.sqrt(moments.variance)
+    step = relative_step / deviation
     drift = moments.mean - t
-    sums = np.zeros((len(_POLES), t.size))
+    sums, terms = np.zeros((len(_POLES), t.size)), np.zeros((len(_POLES), t.size))
     first, count, loud = 0, _FIRST_NODES, 0
     while True:
         line = Line(step, first, count)
@@ -219,25 +218,33 @@ def _small_tails(
         real, imag = value * np.cos(phase), value * np.sin(phase)
         for row, pole in enumerate(_POLES):
             distance = theta - pole
-            sums[row] += np.sum((real * distance + imag * tau) / (distance**2 + tau**2), axis=0)
+            square = distance**2 + tau**2
+            sums[row] += np.sum((real * distance + imag * tau) / square, axis=0)
+            terms[row] += np.sum(value / np.sqrt(square), axis=0)
         # silence may be a valley: it has to last as long as the losses can keep it
         if first + count > loud * cumulants.echo:
             break
         first, count = first + count, 2 * count
         if first > _MOST_NODES:
             raise SlowDecay
-    result = np.empty_like(sums)
+    result, proved = np.empty_like(sums), True
     for row, pole in enumerate(_POLES):
+        outward = np.where(theta > pole, 1.0, -1.0)
         distance = np.abs(theta - pole)
         log_peak = moments.value - (theta - pole) * t
-        total = sums[row] * np.where(theta > pole, 1.0, -1.0) * step / np.pi
         turns = 2.0 * np.pi * distance / step
         enclosed = np.abs(at_poles[row] - t) * step < 2.0 * np.pi
         gap = cumulants.log_masses[row] - log_peak
         residue = np.exp(np.where(enclosed, gap - turns, -np.inf)) / (1.0 + np.exp(-turns))
+        total = sums[row] * outward * step / np.pi + residue
         with np.errstate(invalid="ignore", divide="ignore"):
-            value = log_peak + np.log(total + residue)
+            log_total = np.log(total)
         # Chernoff's bound where the tail is too small to matter
         hopeless = log_peak - pole * np.minimum(t, 0.0) + (1.0 - pole) * np.maximum(t, 0.0) < _HOPELESS_PEAK
-        result[row] = np.where(hopeless, log_peak, value)
-    return result
+        result[row] = np.where(hopeless, log_peak, log_peak + log_total)
+        least, most = np.where(enclosed, distance, 0.0), np.where(enclosed, np.inf, distance)
+        around = beside(cumulants, theta, moments.value, deviation, outward, least, most)
+        alone = log_aliases(around, outward * t, 2.0 * np.pi / step) <= log_total - ENOUGH
+        unrounded = total > LEAST_OF_TERMS * (terms[row] * step / np.pi + residue)
+        proved = proved and bool(np.all(hopeless | (alone & unrounded)))
+    return result, proved

@@ -10,9 +10,9 @@ once. Nothing is subtracted, where the two tails of `contour` nearly cancel. The
 theta it has the same form, P and Q exchanged, so here `near` is the pole at the distance x (Q's mass, or P's) and `far` the one
 at 1 + x.
 
-The rule is that of `contour`. Every third node of a midpoint rule is one of three times its step, so the nodes bring a coarser
-rule along to be compared with; where the two do not agree to 1e-7 the step shrinks. The line need not run through the saddle
-point of eps: off by D deviations it loses e^(D^2/2) in precision, so D is kept below 1.
+The rule is that of `contour`, and its error is bounded as there (`aliases`): where the bound is not small enough the step
+shrinks. The line need not run through the saddle point of eps: off by D deviations it loses e^(D^2/2) in precision, so D is kept
+below 1.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from typing import NamedTuple, final
 
 import numpy as np
 
+from noisymean.compose.aliases import ENOUGH, Beside, beside, log_aliases
 from noisymean.cumulants import Cumulants, Line, Moments, SlowDecay
 from noisymean.numerics.logs import Array, ComplexArray
 from noisymean.tradeoff import Excess
 
 # Steps of the rule, in deviations of the tilted loss.
-_STEPS = (0.3, 0.2, 0.14, 0.1)
-AGREEMENT = 1e-7
-# Three times the step has the cube root of the error.
-_AGREEMENT_OF_THIRDS = 1e-4
+STEPS = (0.3, 0.15, 0.07)
+# What a sum may be smaller than its terms by: with it rounding, at most 1e-14 of the terms, is 1e-10 of the sum.
+LEAST_OF_TERMS = 1e-4
 DECAY = 40.0
 _FIRST_NODES = 32
 # Beyond, the grid is faster.
@@ -248,14 +248,22 @@ class _Tilt(NamedTuple):
 
 
 class _Rule(NamedTuple):
-    """Nodes tau, and the integrands there but for e^(i tau (mean - eps)).
-
-    Rows: delta, its slope; the same by every third node.
-    """
+    """Nodes tau, and the integrands there but for e^(i tau (mean - eps)): a row for delta, and one for its slope."""
 
     step: float
     tau: Array
     rows: ComplexArray
+    # the sum of the absolute values of each row
+    terms: tuple[float, float]
+
+
+class _Sums(NamedTuple):
+    """delta and its slope beside the integrand's peak, and what the terms of each come to in absolute value."""
+
+    delta: float
+    slope: float
+    of_delta: float
+    of_slope: float
 
 
 @final
@@ -274,16 +282,45 @@ class _OneLine:
         return []
 
     def at(self, epsilon: float) -> Excess | None:
-        """With steps that shrink until two results agree, from the one on that did before; None if no step is small enough."""
-        before = self._sums(self._rules[-2], epsilon)[0] if len(self._rules) > 1 else None
-        for index in range(max(len(self._rules) - 1, 0), len(_STEPS)):
+        """With the step that was good enough before, or smaller ones; None if none is small enough."""
+        for index in range(max(len(self._rules) - 1, 0), len(STEPS)):
             if index == len(self._rules):
-                self._rules.append(self._rule(_STEPS[index]))
-            fine, coarse = self._sums(self._rules[index], epsilon)
-            if _agree(fine, coarse, _AGREEMENT_OF_THIRDS) or (before is not None and _agree(fine, before, AGREEMENT)):
-                return self._logs(fine, epsilon)
-            before = fine
+                self._rules.append(self._rule(STEPS[index]))
+            rule = self._rules[index]
+            sums = self._sums(rule, epsilon)
+            if self._is_alone(rule.step, epsilon, sums):
+                return self._logs(sums, epsilon)
         return None
+
+    def _is_alone(self, step: float, epsilon: float, sums: _Sums) -> bool:
+        """Whether aliases and rounding are nothing beside these values; the slope may be negligible itself."""
+        delta, slope = sums.delta, max(sums.slope, 1e-3 * sums.delta)
+        if not (delta > LEAST_OF_TERMS * sums.of_delta and slope > LEAST_OF_TERMS * sums.of_slope):
+            return False
+        distance = 2.0 * math.pi / step
+        passed = [pole.mean > epsilon - distance for pole in (self.near, self.far)]
+        if passed == [False, True]:
+            return False
+        most = log_aliases(self._beside(sum(passed)), np.array([epsilon]), np.array([distance]))
+        return bool(most[0] <= math.log(min(delta, slope)) - ENOUGH)
+
+    def _beside(self, passed: int) -> Beside:
+        """Inward before both poles, between them, or beyond."""
+        if passed not in self._known_beside:
+            bounds = (0.0, self.tilt.x, 1.0 + self.tilt.x, math.inf)
+            numbers = (
+                self.tilt.value,
+                self.tilt.deviation,
+                -1.0 if self.reverse else 1.0,
+                *bounds[passed : passed + 2],
+            )
+            columns = (np.array([one]) for one in numbers)
+            self._known_beside[passed] = beside(self.generating, self.tilt.theta, *columns)
+        return self._known_beside[passed]
+
+    @cached_property
+    def _known_beside(self) -> dict[int, Beside]:
+        return {}
 
     def _rule(self, relative_step: float) -> _Rule:
         step = relative_step / self.tilt.deviation
@@ -306,21 +343,21 @@ class _OneLine:
             count = min(max(first // 2, _FIRST_NODES), _MOST_NODES - first)
         exponent = np.concatenate(parts) if len(parts) > 1 else parts[0]
         tau: Array = np.asarray((np.arange(first) + 0.5) * step)
-        rows = np.zeros((4, first), dtype=np.complex128)
+        rows = np.empty((2, first), dtype=np.complex128)
         # kernels 1/(x + i tau) and 1/(1 + x + i tau); exp has no warning to give: the remainder's real part is not positive
         rows[1] = np.exp(exponent.conj() if self.reverse else exponent) / (1.0 + self.tilt.x + 1j * tau)
         rows[0] = rows[1] / (self.tilt.x + 1j * tau)
-        rows[2:, 1::3] = 3.0 * rows[:2, 1::3]
-        return _Rule(step, tau, rows * (step / math.pi))
+        rows *= step / math.pi
+        of_delta, of_slope = np.abs(rows).sum(axis=1).tolist()
+        return _Rule(step, tau, rows, (of_delta, of_slope))
 
-    def _sums(self, rule: _Rule, epsilon: float) -> tuple[tuple[float, float], tuple[float, float]]:
-        """delta and its slope by the rule, and by the coarser one that it contains, beside the integrand's peak."""
+    def _sums(self, rule: _Rule, epsilon: float) -> _Sums:
         drift = self.tilt.mean - epsilon
         turned = rule.rows @ np.exp((1j * drift) * rule.tau)
-        delta, slope, coarse_delta, coarse_slope = turned.real.tolist()
+        delta, slope = turned.real.tolist()
         near, far = self._shares(rule.step, epsilon)
-        coarse_near, coarse_far = self._shares(3.0 * rule.step, epsilon)
-        return (delta + near - far, slope + far), (coarse_delta + coarse_near - coarse_far, coarse_slope + coarse_far)
+        of_delta, of_slope = rule.terms
+        return _Sums(delta + near - far, slope + far, of_delta + near + far, of_slope + far)
 
     def _shares(self, step: float, epsilon: float) -> tuple[float, float]:
         """What the poles add, beside the peak; nothing where they are not enclosed (docs/numerics.md, "The contour integral")."""
@@ -334,23 +371,18 @@ class _OneLine:
             shares.append(math.exp(min(gap, 700.0)) / (1.0 + math.exp(-turns)) if enclosed else 0.0)
         return shares[0], shares[1]
 
-    def _logs(self, sums: tuple[float, float], epsilon: float) -> Excess:
+    def _logs(self, sums: _Sums, epsilon: float) -> Excess:
         log_peak = self.tilt.value - self.tilt.x * epsilon
-        delta, slope = sums[0], max(sums[1], _NOTHING)
+        delta, slope = sums.delta, max(sums.slope, _NOTHING)
         return Excess(log_peak + math.log(delta), log_peak + math.log(delta + slope), log_peak + math.log(slope))
 
 
-def _agree(fine: tuple[float, float], coarse: tuple[float, float], most: float) -> bool:
-    """Each relative to itself, unless the slope is negligible; what is not a number agrees with nothing."""
-    (delta, slope), (other_delta, other_slope) = fine, coarse
-    return abs(other_delta - delta) < most * delta and abs(other_slope - slope) < most * max(slope, 1e-3 * delta)
-
-
-# What rounding may move K by at its poles, for each round.
+# What K may be off by at its poles, and what rounding adds for each round.
+_OFF = 1e-7
 _OFF_IN_A_ROUND = 1e-14
 
 
 def masses_agree(cumulants: Cumulants, poles: Moments) -> bool:
     """Whether K at 0 and 1 is what it has to be: if not, part of a law has not been seen."""
-    allowed = AGREEMENT + _OFF_IN_A_ROUND * cumulants.rounds
+    allowed = _OFF + _OFF_IN_A_ROUND * cumulants.rounds
     return bool(np.all(np.abs(poles.value - cumulants.log_masses) <= allowed))
