@@ -20,15 +20,17 @@ import numpy as np
 from noisymean.cumulants import Cumulants
 from noisymean.numerics.logs import Array
 
-# How far beside the line the tilts that are tried lie, as 1/deviation; and the share of the way to the end of the domain at most.
-_BESIDE = (0.6, 1.7, 5.0)
+# How far beside the line the tilts that are tried lie, as 1/deviation: the first is enough for a law that is nearly normal.
+TRIES = (2.5, 0.6, 1.2, 5.0)
+# They lie at most this share of the way to the end of the domain.
 _OF_ROOM = 0.9
 # Nats that an alias has to be below the value itself: what is charged is 1e-10.
 ENOUGH = 25.0
+_LOG_FOUR = math.log(4.0)
 
 
 class Beside(NamedTuple):
-    """K(theta + outward s) - K(theta) at some distances s outward, and some inward; a row for each s, a column for each line."""
+    """K(theta + s) - K(theta) for an s outward, and K(theta - s) - K(theta) for one inward."""
 
     outer: Array
     of_outer: Array
@@ -37,23 +39,26 @@ class Beside(NamedTuple):
 
 
 def beside(
-    cumulants: Cumulants, theta: Array, value: Array, deviation: Array, outward: Array, least: Array, most: Array
+    cumulants: Cumulants,
+    theta: Array,
+    away: Array,
+    *,
+    value: Array,
+    outward: Array,
+    inward: tuple[Array, Array],
 ) -> Beside:
-    """K at tilts beside lines through theta, where it is `value`; inward between `least` and `most` away."""
+    """K at tilts `away` from lines through theta, where it is `value`; inward they lie between these two distances."""
     low, high = cumulants.domain
-    up = outward > 0.0
-    room_out, room_in = np.where(up, high - theta, theta - low), np.where(up, theta - low, high - theta)
-    steps = np.array(_BESIDE)[:, None] / deviation
-    outer = np.minimum(steps, _OF_ROOM * room_out)
-    inner = np.minimum(np.maximum(np.minimum(steps, _OF_ROOM * room_in), least), most)
-    at = np.concatenate([theta + outward * outer, theta - outward * inner])
-    found = cumulants.moments(at.ravel()).value.reshape(at.shape) - value
-    return Beside(outer, found[: len(_BESIDE)], inner, found[len(_BESIDE) :])
+    up, above, below = outward > 0.0, _OF_ROOM * (high - theta), _OF_ROOM * (theta - low)
+    outer = np.minimum(away, np.where(up, above, below))
+    inner = np.minimum(np.maximum(np.minimum(away, np.where(up, below, above)), inward[0]), inward[1])
+    of_outer, of_inner = cumulants.moments(np.array([theta + outward * outer, theta - outward * inner])).value - value
+    return Beside(outer, of_outer, inner, of_inner)
 
 
 def log_aliases(known: Beside, t: Array, distance: Array) -> Array:
     """Upper bounds on the logarithm of what aliases add, beside e^K; t is signed as the line is, aliases are `distance` apart."""
-    out = np.min(known.of_outer - known.outer * (t + distance), axis=0)
-    into = np.min(known.of_inner + known.inner * (t - distance), axis=0)
-    # those further away, together, are far less than the first: where this is -25, each is e^-20 of the one before
-    return np.asarray(np.logaddexp(out, into) + math.log(2.0))
+    out = known.of_outer - known.outer * (t + distance)
+    into = known.of_inner + known.inner * (t - distance)
+    # two sides, and the aliases further away, which together are far less: where this is -25, each is e^-20 of the one before
+    return np.asarray(np.maximum(out, into) + _LOG_FOUR)

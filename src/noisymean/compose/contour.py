@@ -29,7 +29,7 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
-from noisymean.compose.aliases import ENOUGH, beside, log_aliases
+from noisymean.compose.aliases import ENOUGH, TRIES, beside, log_aliases
 from noisymean.compose.one_line import DECAY, LEAST_OF_TERMS, STEPS, Lines, masses_agree
 from noisymean.cumulants import Cumulants, Line, Moments, SlowDecay
 from noisymean.numerics.logs import Array, log_difference
@@ -242,9 +242,13 @@ def _small_tails(
         # Chernoff's bound where the tail is too small to matter
         hopeless = log_peak - pole * np.minimum(t, 0.0) + (1.0 - pole) * np.maximum(t, 0.0) < _HOPELESS_PEAK
         result[row] = np.where(hopeless, log_peak, log_peak + log_total)
-        least, most = np.where(enclosed, distance, 0.0), np.where(enclosed, np.inf, distance)
-        around = beside(cumulants, theta, moments.value, deviation, outward, least, most)
-        alone = log_aliases(around, outward * t, 2.0 * np.pi / step) <= log_total - ENOUGH
+        inward = np.where(enclosed, distance, 0.0), np.where(enclosed, np.inf, distance)
+        alone = np.zeros(t.shape, dtype=bool)
+        for away in TRIES:
+            around = beside(cumulants, theta, away / deviation, value=moments.value, outward=outward, inward=inward)
+            alone |= log_aliases(around, outward * t, 2.0 * np.pi / step) <= log_total - ENOUGH
+            if alone.all():
+                break
         unrounded = total > LEAST_OF_TERMS * (terms[row] * step / np.pi + residue)
         proved = proved and bool(np.all(hopeless | (alone & unrounded)))
     return result, proved

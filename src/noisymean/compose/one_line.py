@@ -24,7 +24,7 @@ from typing import NamedTuple, final
 
 import numpy as np
 
-from noisymean.compose.aliases import ENOUGH, Beside, beside, log_aliases
+from noisymean.compose.aliases import ENOUGH, TRIES, Beside, beside, log_aliases
 from noisymean.cumulants import Cumulants, Line, Moments, SlowDecay
 from noisymean.numerics.logs import Array, ComplexArray
 from noisymean.tradeoff import Excess
@@ -301,25 +301,26 @@ class _OneLine:
         passed = [pole.mean > epsilon - distance for pole in (self.near, self.far)]
         if passed == [False, True]:
             return False
-        most = log_aliases(self._beside(sum(passed)), np.array([epsilon]), np.array([distance]))
-        return bool(most[0] <= math.log(min(delta, slope)) - ENOUGH)
+        allowed = math.log(min(delta, slope)) - ENOUGH
+        return any(self._log_aliases(away, sum(passed), epsilon, distance) <= allowed for away in TRIES)
 
-    def _beside(self, passed: int) -> Beside:
+    def _log_aliases(self, away: float, passed: int, epsilon: float, distance: float) -> float:
         """Inward before both poles, between them, or beyond."""
-        if passed not in self._known_beside:
+        key = away, passed
+        if key not in self._known_beside:
             bounds = (0.0, self.tilt.x, 1.0 + self.tilt.x, math.inf)
-            numbers = (
-                self.tilt.value,
-                self.tilt.deviation,
-                -1.0 if self.reverse else 1.0,
-                *bounds[passed : passed + 2],
+            self._known_beside[key] = beside(
+                self.generating,
+                self.tilt.theta,
+                np.array([away / self.tilt.deviation]),
+                value=np.array([self.tilt.value]),
+                outward=np.array([-1.0 if self.reverse else 1.0]),
+                inward=(np.array([bounds[passed]]), np.array([bounds[passed + 1]])),
             )
-            columns = (np.array([one]) for one in numbers)
-            self._known_beside[passed] = beside(self.generating, self.tilt.theta, *columns)
-        return self._known_beside[passed]
+        return float(log_aliases(self._known_beside[key], np.array([epsilon]), np.array([distance]))[0])
 
     @cached_property
-    def _known_beside(self) -> dict[int, Beside]:
+    def _known_beside(self) -> dict[tuple[float, int], Beside]:
         return {}
 
     def _rule(self, relative_step: float) -> _Rule:

@@ -95,7 +95,8 @@ class LineCumulants(Cumulants):
             if not wanted < _MOST_NODES:
                 raise SlowDecay
             count = max(16, math.ceil(wanted))
-            x, step = np.linspace(*ends, count + 1, retstep=True)
+            step = (ends[1] - ends[0]) / count
+            x = ends[0] + step * np.arange(count + 1)
             log_mass = np.ravel(math.log(step) + self.log_density(x))
             self._cache[key] = Outcomes(np.ravel(self.loss(x)), np.exp(log_mass), log_mass)
         return self._cache[key]
@@ -145,7 +146,8 @@ class LineCumulants(Cumulants):
         moved = 0.0 if one_bump else 1.2 * abs(theta) * (self.spread + self.base_spread) / (stiff * self.width)
         reach = 12.0 / math.sqrt(stiff) + moved
         while True:
-            x = self.centre + self.width * np.linspace(-reach, reach, 1 + 2 * int(min(4.0 * reach, _MOST_SCOUTS)))
+            scouts = int(min(4.0 * reach, _MOST_SCOUTS))
+            x = self.centre + (self.width * reach / scouts) * np.arange(-scouts, scouts + 1, dtype=np.float64)
             rows = np.atleast_2d(self.log_density(x) + theta * self.loss(x))
             exponent = rows.max(axis=0)
             inside = np.flatnonzero(exponent > exponent.max() - _DECAY)

@@ -76,8 +76,11 @@ def log_mean_exp(rate: float, x: ArrayLike) -> Array:
     x = np.asarray(x, dtype=np.float64)
     with np.errstate(over="ignore"):
         gain = rate * np.expm1(x)
+    small = np.abs(gain) <= 0.5
+    if small.all():
+        return np.asarray(np.log1p(gain))
     near = np.log1p(np.maximum(np.minimum(gain, 1.0), -0.5))
-    return np.asarray(np.where(np.abs(gain) <= 0.5, near, np.logaddexp(np.log1p(-rate), np.log(rate) + x)))
+    return np.asarray(np.where(small, near, np.logaddexp(math.log1p(-rate), math.log(rate) + x)))
 
 
 def log1mexp(x: ArrayLike) -> Array:
