@@ -16,7 +16,7 @@ from noisymean.compose.grid.composition import GridComposition
 from noisymean.compose.grid.discretize import Atoms, discretize
 from noisymean.compose.grid.grid_sum import GridSum
 from noisymean.compose.grid.put import composed
-from noisymean.compose.grid.spectrum import splitting_kernel
+from noisymean.compose.grid.spectrum import splitting_kernel, transform
 from noisymean.compose.grid.window import Layer, Parts, Window, layers_at, window_around, window_at_epsilon
 from noisymean.laws.across import LossOnLine, TabulatedPair
 from noisymean.laws.closed import EpsilonDelta, Gaussian, Identity
@@ -167,6 +167,26 @@ def as_a_whole(parts: Parts, epsilon: float) -> list[tuple[Layer, Window]]:
     return [(whole, window_at_epsilon(whole, epsilon))]
 
 
+class TestTransform:
+    @pytest.mark.parametrize("less_total", [False, True])
+    @pytest.mark.parametrize("spread", [1e-6, 0.3, 40.0, 3000.0])
+    def test_is_the_sum_of_all_turns(self, spread: float, less_total: bool) -> None:
+        """In 40 digits, with an error that is charged and no larger than some roundings."""
+        generator = np.random.default_rng(4)
+        distance = np.concatenate([[0.0], spread * generator.normal(size=30)])
+        mass = np.concatenate([[0.9], 0.1 * generator.dirichlet(np.ones(30))])
+        found = transform(distance, mass, 360, less_total=less_total)
+        with mp.workdps(40):
+            for number in (0, 1, 17, 180):
+                turn = mp.mpc(0, -2) * mp.pi * number / 360
+                exact = mp.fsum(
+                    mp.mpf(one) * (mp.exp(turn * mp.mpf(at)) - (1 if less_total else 0))
+                    for at, one in zip(distance.tolist(), mass.tolist(), strict=True)
+                )
+                assert abs(mp.mpmathify(complex(found.values[number])) - exact) <= found.error
+        assert found.error < 1e-12 * (min(spread, 0.1) if less_total else 1.0)
+
+
 class TestComposed:
     @EVERY
     @pytest.mark.parametrize("count", [1, 2, 3])
@@ -224,6 +244,17 @@ class TestComposed:
         for epsilon in (0.5, 2.0, 4.0):
             low, high = two_sides([(whole, Window(6.0, 6.0, 6.0))], [(1, atoms)], epsilon, 64)
             assert low <= delta_of(*sums(atoms, 1), epsilon) <= high
+
+    @pytest.mark.parametrize("largest", [1e3, 1e9])
+    def test_losses_too_wide_for_a_grid_have_chernoffs_bound(self, largest: float) -> None:
+        """A Gaussian of some steps, wider than all losses together, would be the sum: no points are spent on it."""
+        atoms = Atoms(np.array([-1.0, 1.0, largest]), np.array([0.3, 0.5, 0.2]), 0.0, 0.0)
+        exact = delta_of(*sums(atoms, 2), 0.5)
+        whole = Layer([(2, atoms.up_to(math.inf))])
+        window = window_at_epsilon(whole, 0.5)
+        found = composed(whole, window, 256, Side.ABOVE, 0.5)
+        assert (found.losses.size == 0) == (largest > 1e5)
+        assert exact <= math.exp(found.log_delta(0.5, Side.ABOVE)) * (1.0 + 1e-12)
 
     def test_a_steep_tilt_moves_losses_and_not_their_masses(self) -> None:
         """A hundred thousand rounds at a tilt of 2e5, where a position off by 5e-9 is a thousandth of delta.

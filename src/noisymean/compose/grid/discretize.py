@@ -71,14 +71,16 @@ class Atoms:
         total = float(np.sum(weights))
         return top + math.log(total), weights / total
 
+    def log_mgf(self, theta: float, first: int = 0) -> float:
+        """log E[e^(theta l)] over finite losses from the given one on."""
+        exponent = self.log_mass[first:] + theta * self.losses[first:]
+        top = float(exponent.max())
+        return top if math.isinf(top) else top + math.log(float(np.exp(exponent - top).sum()))
+
     def up_to(self, cut: float) -> Atoms:
         """The finite losses below `cut` alone."""
         number = int(np.searchsorted(self.losses, cut))
         return Atoms(self.losses[:number], self.mass[:number], 0.0, 0.0)
-
-    def from_index(self, first: int) -> Atoms:
-        """The finite losses from the given one on."""
-        return Atoms(self.losses[first:], self.mass[first:], 0.0, 0.0)
 
 
 def discretize(curve: TradeOff, edges: Array, side: Side, *, at_edges: bool = False) -> Atoms:

@@ -64,6 +64,8 @@ _AIM = 5e-5
 _FALLS = 5.0
 _LEAST_SCALE = 1e-5
 _MOST_POINTS = 1 << 20
+# A margin of so many points is never too wide.
+_LEAST_MARGIN = 1 << 10
 # Twice the largest exponent of the smoothing Gaussian's weight.
 _HEAVIEST = 600.0
 
@@ -85,11 +87,11 @@ def composed(layer: Layer, window: Window, size: int, side: Side, epsilon: float
         window = window_around(layer, 0.5 * steepest)
     wider = _WIDER * deviation if side is Side.BELOW else deviation
     margin = math.ceil((_REACH * wider + (0.5 + theta) * wider**2) / step) + 2
-    if margin > _MOST_POINTS or (side is Side.BELOW and step > _WIDEST_STEP):
-        # a window of so many points is not worth it: Chernoff's bound is one, and nothing is a lower bound too
+    if margin * step > max(high - low, _LEAST_MARGIN * step) or (side is Side.BELOW and step > _WIDEST_STEP):
+        # a Gaussian wider than all that it smooths shows nothing: Chernoff's bound is one, and nothing is a lower bound too
         return without_points(layer, theta)
     parts = layer.tilted(theta)
-    share = math.exp(log_share(parts))
+    share = math.exp(log_share([(count, large) for count, *_, large in parts]))
     width = fft.next_fast_len(math.ceil((high - low) / step) + 2 * margin, real=True)
     w = frequencies(width)
     sign = 1.0 if side is Side.ABOVE else -1.0
@@ -141,7 +143,7 @@ def _power(
     """
     log_total, log_ratio = np.zeros(w.size, dtype=np.complex128), np.zeros(w.size, dtype=np.complex128)
     offset, errors = 0.0, []
-    share = math.exp(log_share(parts))
+    share = math.exp(log_share([(count, large) for count, *_, large in parts]))
     layered = not math.isinf(cut)
     for count, losses, mass, _, _ in parts:
         # most of the mass of a round is next to its median

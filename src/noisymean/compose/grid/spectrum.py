@@ -48,27 +48,26 @@ def transform(distance: Array, mass: Array, width: int, *, less_total: bool) -> 
     turn = -1j * frequencies(width)
     psi = np.zeros(turn.size, dtype=np.complex128)
     error = 0.0
-    # Horner from the last term; powers of w h r alternate in nothing that could cancel more than e^(pi/2)
     nothing = _NOTHING * float(np.sum(mass * (np.minimum(np.abs(distance), 1.0) if less_total else 1.0)))
-    for power in range(_terms(rest, mass, nothing), -1, -1):
-        vector = np.bincount(index, mass * rest**power, minlength=width)
+    # Horner from the last term; powers of w h r alternate in nothing that could cancel more than e^(pi/2)
+    for power, weights in reversed(list(enumerate(_moments(rest, mass, nothing)))):
+        vector = np.bincount(index, weights, minlength=width)
         if power == 0 and less_total:
             # without a difference of large numbers
             vector[0] = -float(np.sum(mass[index != 0]))
-        psi *= turn / (power + 1)
+        psi *= turn
         psi += fft.rfft(vector)
-        size = (3.0 * math.log2(width) + 8.0) * float(np.sum(np.abs(vector)))
-        error += math.pi**power / math.factorial(power) * size
+        size = float(np.sum(np.abs(weights if power > 0 else vector)))
+        error += math.pi**power * (3.0 * math.log2(width) + 8.0 + power) * size
     return Transform(psi, _ULP * error + 2.0 * nothing)
 
 
-def _terms(rest: Array, mass: Array, nothing: float) -> int:
-    """The last power of the series that is larger than nothing."""
-    size, power = mass, 0
-    while power < _TERMS and float(np.sum(size)) > nothing:
-        power += 1
-        size = size * np.abs(rest) * (math.pi / power)
-    return power
+def _moments(rest: Array, mass: Array, nothing: float) -> list[Array]:
+    """mass r^k / k! for every power k of the series, of which the last is nothing."""
+    terms = [mass]
+    while len(terms) <= _TERMS and math.pi ** (len(terms) - 1) * float(np.sum(np.abs(terms[-1]))) > nothing:
+        terms.append(terms[-1] * rest / len(terms))
+    return terms
 
 
 def gaussian_kernel(w: Array, step: float, theta: float, deviation: float) -> ComplexArray:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import final
 
 import numpy as np
@@ -45,16 +46,26 @@ class Layer:
 
     def tilted(self, theta: float) -> TiltedParts:
         """For each part: count, losses, tilted masses (they add up to 1), log mgf, and log of the mass from the cut on."""
-        parts = []
-        for count, loss in self.rounds:
-            log_mgf, mass = loss.tilted(theta)
-            first = int(np.searchsorted(loss.losses, self.cut))
+        return [
+            (count, loss.losses, loss.tilted(theta)[1], log_mgf, large)
+            for (_, loss), (count, log_mgf, large) in zip(self.rounds, self._logs(theta), strict=True)
+        ]
+
+    def _logs(self, theta: float) -> list[tuple[int, float, float]]:
+        """For each part: count, log mgf, and log of the tilted mass from the cut on."""
+        logs = []
+        for (count, loss), first in zip(self.rounds, self._firsts, strict=True):
+            log_mgf = loss.log_mgf(theta)
             # of all there is, of nothing, or of a mass that may be too small to be written down
             large = 0.0 if first == 0 else -math.inf
             if 0 < first < loss.losses.size:
-                large = min(loss.from_index(first).tilted(theta)[0] - log_mgf, 0.0)
-            parts.append((count, loss.losses, mass, log_mgf, large))
-        return parts
+                large = min(loss.log_mgf(theta, first) - log_mgf, 0.0)
+            logs.append((count, log_mgf, large))
+        return logs
+
+    @cached_property
+    def _firsts(self) -> list[int]:
+        return [int(np.searchsorted(loss.losses, self.cut)) for _, loss in self.rounds]
 
     def has_any(self) -> bool:
         """Whether there is a loss in it."""
@@ -62,19 +73,21 @@ class Layer:
 
     def log_mgf(self, theta: float) -> float:
         """log of the integral of e^(theta s) over this part of the sum."""
-        parts = self.tilted(theta)
-        return sum(count * log_mgf for count, _, _, log_mgf, _ in parts) + log_share(parts)
+        logs = self._logs(theta)
+        return sum(count * log_mgf for count, log_mgf, _ in logs) + log_share(
+            [(count, large) for count, _, large in logs]
+        )
 
 
-def log_share(parts: TiltedParts) -> float:
-    """log of the tilted probability that at least one loss is large."""
-    most = float(np.logaddexp.reduce([math.log(count) + large for count, *_, large in parts]))
+def log_share(large: Sequence[tuple[int, float]]) -> float:
+    """log of the tilted probability that at least one loss is large: of counts, and logarithms for one round."""
+    if any(math.exp(one) == 1.0 for _, one in large):
+        return 0.0
+    most = float(np.logaddexp.reduce([math.log(count) + one for count, one in large]))
     if most < -40.0:
         # the sum of the probabilities is as good
         return most
-    with np.errstate(divide="ignore"):
-        none = sum(float(count * np.log1p(-math.exp(large))) for count, *_, large in parts)
-    return math.log(-math.expm1(none))
+    return math.log(-math.expm1(sum(count * math.log1p(-math.exp(one)) for count, one in large)))
 
 
 @final
