@@ -19,6 +19,7 @@ from noisymean.mechanisms import (
     Mechanism,
     OpacusLoader,
     PublicRate,
+    Sampling,
     Segment,
     register,
 )
@@ -50,6 +51,7 @@ __all__ = [
     "OpacusLoader",
     "Pair",
     "PublicRate",
+    "Sampling",
     "Segment",
     "Undefined",
     "__version__",

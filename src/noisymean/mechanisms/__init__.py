@@ -4,6 +4,7 @@
 - `kinds`   the paper's: SGM, EASGM, FEASGM, ASGM
 - `loader`  what a user of Opacus 1.x runs
 - `rates`   rates as they were written
+- `sampling` how batches are drawn
 """
 
 from noisymean.mechanisms.base import (
@@ -25,6 +26,7 @@ from noisymean.mechanisms.base import (
 from noisymean.mechanisms.kinds import ASGM, EASGM, FEASGM, SGM, moving_pair, with_public_size
 from noisymean.mechanisms.loader import LoaderRun, OpacusLoader
 from noisymean.mechanisms.rates import Rate, ToldRate, exact_rate
+from noisymean.mechanisms.sampling import Cut, Sampling
 
 __all__ = [
     "ASGM",
@@ -38,6 +40,7 @@ __all__ = [
     "SGM",
     "Adjacency",
     "BatchDenominator",
+    "Cut",
     "DatasetDenominator",
     "LoaderRun",
     "Mechanism",
@@ -45,6 +48,7 @@ __all__ = [
     "OpacusLoader",
     "PublicRate",
     "Rate",
+    "Sampling",
     "Segment",
     "ToldRate",
     "exact_rate",

@@ -1,8 +1,9 @@
 r"""What a mechanism is: one round of DP-SGD at *every* number of records.
 
-One round on N records: sample a batch B at Poisson rate q(N), clip every gradient to norm C, sum, add N(0, sigma(N)^2 C^2 I_n),
-divide by a denominator, release n numbers. A mechanism says what q, sigma and the denominator are as functions of N, and what to
-call them; accountant, targets, prober and pages read that and nothing else. There are two families:
+One round on N records: draw a batch B, by Poisson sampling at rate q(N) unless it says otherwise (`sampling`), clip every
+gradient to norm C, sum, add N(0, sigma(N)^2 C^2 I_n), divide by a denominator, release n numbers. A mechanism says what q, sigma
+and the denominator are as functions of N, and what to call them; accountant, targets, prober and pages read that and nothing
+else. There are two families:
 
     DatasetDenominator   c(N): on two neighbours all that moves is (q, q', s), with s the noise on D' over that on D
     BatchDenominator     c(|B|): the size of the batch itself decides
@@ -23,8 +24,9 @@ from typing import Any, ClassVar, NamedTuple, Self, TypeVar, final
 
 import numpy as np
 
-from noisymean.errors import InvalidInput, Unproved, check_number
+from noisymean.errors import InvalidInput, Undefined, Unproved, check_number
 from noisymean.mechanisms.rates import Rate, ToldRate, exact_rate
+from noisymean.mechanisms.sampling import Cut, Sampling
 from noisymean.numerics.logs import Array
 from noisymean.words import DenominatorFalls, NoiseMoves, Note, RateMoves, rate_text
 
@@ -69,12 +71,22 @@ class Mechanism(ABC):
     # where the rate comes from if it is not an option: said to whoever gives one all the same
     rate_source: ClassVar[str] = "it follows from the other settings"
 
+    # settings that are not written out while they are what they are by default
+    unsaid: ClassVar[tuple[str, ...]] = ()
+    # how batches may be drawn
+    samplings: ClassVar[tuple[Sampling, ...]] = (Sampling.POISSON,)
+
     dataset_size: int | None
     dimension: int | None
     # what the accountant is told; `noise_at` is what is used
     noise_multiplier: float
+    # a field of those that can be drawn in more than one way, and then the size of the batches, where it is known
+    sampling: Sampling | str = Sampling.POISSON
+    batch_size: int | None = None
+    drop_last: bool = False
 
     def __post_init__(self) -> None:
+        self._fix_sampling()
         check_number(
             "noise_multiplier",
             self.noise_multiplier,
@@ -94,6 +106,70 @@ class Mechanism(ABC):
         """Bring fields to their exact types while the value is being made."""
         for name, value in values.items():
             object.__setattr__(self, name, value)
+
+    @final
+    def _fix_sampling(self) -> None:
+        try:
+            sampling = Sampling(self.sampling)
+        except ValueError:
+            sampling = None
+        if sampling not in self.samplings:
+            allowed = [one.value for one in self.samplings]
+            raise InvalidInput("sampling", self.sampling, f"one of {', '.join(allowed)} for {self.name}")
+        if self.sampling is not sampling:
+            self._fix(sampling=sampling)
+
+    # --- how batches are drawn -----------------------------------------------------------------------------------------
+
+    @final
+    @property
+    def drawn(self) -> Sampling:
+        """How batches are drawn."""
+        return Sampling(self.sampling)
+
+    @final
+    @property
+    def is_poisson(self) -> bool:
+        """Whether batches are drawn as accountants of DP-SGD assume."""
+        return self.drawn is Sampling.POISSON
+
+    @final
+    def need_poisson(self) -> None:
+        """Undefined where batches are drawn in another way: what is computed for Poisson sampling is not about them."""
+        if not self.is_poisson:
+            raise Undefined(
+                "sampling", self.drawn.value, "poisson for this", "account, calibrate and report know the other ways"
+            )
+
+    @final
+    def cut(self, size: int) -> Cut:
+        """The batches of an epoch that is a dataset of `size` records cut into batches; Undefined if their size is unknown."""
+        if self.batch_size is None:
+            raise Undefined(
+                "batch_size", None, "known for one record added or removed", "give the dataset size and the batch size"
+            )
+        found = Cut.of(size, self.batch_size, drop_last=self.drop_last)
+        if not found.batches:
+            raise Undefined(
+                "batch_size", self.batch_size, f"<= {size}", "there is no whole batch, and others are dropped"
+            )
+        return found
+
+    @property
+    def batches_in_epoch(self) -> int:
+        """Steps that one pass over the data takes: the batches it is cut into, or one over the rate."""
+        if self.drawn.is_cut and self.batch_size is not None and self.dataset_size is not None:
+            return self.cut(self.dataset_size).batches
+        return math.ceil(1 / self.rate)
+
+    @final
+    @property
+    def adjacency(self) -> Adjacency:
+        """What neighbours differ in unless it is said: one record added or removed, as accountants of DP-SGD have it.
+
+        Of batches that are not drawn by Poisson sampling, and divided by a constant, a zeroed record is what results are about.
+        """
+        return Adjacency.ADD_REMOVE if self.is_poisson or self.size_matters else Adjacency.ZERO_OUT
 
     # --- what runs on `size` records -----------------------------------------------------------------------------------
 
@@ -191,7 +267,7 @@ class Mechanism(ABC):
 
     def steps_in(self, epochs: float) -> int:
         """The rounds that so many passes over the data take: 1/q each, unless whoever counts them does so otherwise."""
-        return math.ceil(epochs / self.q)
+        return math.ceil(epochs / self.q) if self.is_poisson else math.ceil(epochs * self.batches_in_epoch)
 
     def constants_for_opacus(self) -> tuple[Fraction, int] | None:
         """(rate, denominator) to fix as constants where this is a run of Opacus; None where it is not known to be one."""
@@ -229,7 +305,8 @@ class Mechanism(ABC):
             if value is not None
         ]
         noise = f"{'σ' if greek else 'sigma'} = {self.noise_multiplier:g}"
-        return ", ".join([*sizes, f"q = {rate_text(self.rate)}", noise])
+        drawn = [] if self.is_poisson else [self.drawn.value]
+        return ", ".join([*sizes, f"q = {rate_text(self.rate)}", noise, *drawn])
 
     @final
     def settings(self) -> dict[str, object]:
@@ -240,6 +317,7 @@ class Mechanism(ABC):
             "sample_rate": self.q,
             "sample_rate_exact": str(self.rate),
             "noise_multiplier": self.noise_multiplier,
+            "sampling": self.drawn.value,
         }
         own = {name: value for name, value in self.to_plain().items() if name not in (*common, "name")}
         return common | {name: value for name, value in own.items() if value is not False}
@@ -247,8 +325,10 @@ class Mechanism(ABC):
     @final
     def to_plain(self) -> dict[str, Any]:
         """All that makes the value, as JSON; `from_plain` is its inverse."""
-        given = {one.name: getattr(self, one.name) for one in fields(self)}  # type: ignore[arg-type]
+        said = [one for one in fields(self) if one.name not in self.unsaid or getattr(self, one.name) != one.default]  # type: ignore[arg-type]
+        given = {one.name: getattr(self, one.name) for one in said}
         plain = {name: str(value) if isinstance(value, Fraction) else value for name, value in given.items()}
+        plain |= {name: value.value for name, value in given.items() if isinstance(value, Enum)}
         return {"name": self.name, **{name: value for name, value in plain.items() if value is not None}}
 
     @final
@@ -293,10 +373,48 @@ class PublicRate(Mechanism):
     dimension: int
     sample_rate: Rate
     noise_multiplier: float
+    sampling: Sampling | str = Sampling.POISSON
+    batch_size: int | None = None
+    drop_last: bool = False
+    unsaid = ("sampling", "batch_size", "drop_last")
+    samplings = tuple(Sampling)
 
     def __post_init__(self) -> None:
         self._fix(sample_rate=exact_rate(self.sample_rate))
         super().__post_init__()
+        if self.is_poisson:
+            self._only_drawn_otherwise()
+        else:
+            self._fix_batches()
+
+    @final
+    def _only_drawn_otherwise(self) -> None:
+        for name, value in (("batch_size", self.batch_size), ("drop_last", self.drop_last or None)):
+            if value is not None:
+                raise InvalidInput(name, value, "left out with Poisson sampling", "the rate says it all")
+
+    @final
+    def _fix_batches(self) -> None:
+        """The size of a batch where N q is one; whole batches in an epoch where nothing else is known."""
+        rate, drawn = exact_rate(self.sample_rate), self.drawn
+        expected = None if self.dataset_size is None else self.dataset_size * rate
+        if self.batch_size is not None:
+            self._fix(batch_size=whole("batch_size", self.batch_size, 1, LARGEST_DATASET))
+        elif expected is not None and expected.denominator == 1 and drawn is not Sampling.BALLS_IN_BINS:
+            self._fix(batch_size=int(expected))
+        if self.drop_last and not drawn.is_cut:
+            raise InvalidInput("drop_last", True, "left out unless batches are cut", "shuffle or cyclic")
+        known = self.batch_size is not None and self.dataset_size is not None
+        if drawn is Sampling.FIXED_SIZE:
+            if expected is not None and not known:
+                raise InvalidInput("sample_rate", str(rate), "b/N for a whole batch size b", "give batch_size")
+            if known and not self.batch_size <= self.dataset_size + 1:  # type: ignore[operator]
+                raise InvalidInput("batch_size", self.batch_size, f"at most the dataset size {self.dataset_size}")
+        elif (drawn is Sampling.BALLS_IN_BINS or not known) and rate.numerator != 1:
+            raise InvalidInput(
+                "sample_rate", str(rate), f"1/t for a whole number t of batches in an epoch of {drawn.value} batches",
+                f"the nearest below is 1/{math.ceil(1 / rate)}",
+            )  # fmt: skip
 
     @final
     def rate_at(self, size: int) -> Fraction:

@@ -11,6 +11,7 @@ from typing import final
 from noisymean.errors import InvalidInput, Undefined, check_number
 from noisymean.mechanisms.base import LARGEST_DATASET, DatasetDenominator, register, whole
 from noisymean.mechanisms.rates import ToldRate
+from noisymean.mechanisms.sampling import Sampling
 from noisymean.words import EpochsDiffer, LoaderRuns, NoiseFollowsSize, Note, ToldAnotherRate
 
 _CALIBRATION = ("target_epsilon", "target_delta", "epochs", "accountant")
@@ -55,6 +56,10 @@ class OpacusLoader(DatasetDenominator):
     target_delta: float | str | None = None
     epochs: int | None = None
     accountant: str | None = None
+    # shuffle or cyclic: poisson_sampling=False on a loader that shuffles, or does not
+    sampling: Sampling | str = Sampling.POISSON
+    unsaid = ("sampling",)
+    samplings = (Sampling.POISSON, Sampling.SHUFFLE, Sampling.CYCLIC)
     name = "opacus-loader"
     denominator = "what Opacus 1.x makes of N and b"
     rate_option = "--dataset-size and --batch-size"
@@ -105,7 +110,8 @@ class OpacusLoader(DatasetDenominator):
                 "batch_size", self.batch_size, f"<= {size}", "a loader that drops its last batch has no other here"
             )
         rate = 1 / length
-        steps = int(1 / rate)
+        # a sampler of Opacus' own reads its length off the rate; a loader that stays the user's has it
+        steps = int(1 / rate) if self.is_poisson else length
         told = 1 / steps
         return LoaderRun(length, rate, steps, ToldRate(told), int(size * told))
 
