@@ -101,10 +101,10 @@ class Leaked(NamedTuple):
     reverse: bool = False
 
 
-def leaked(run: Run, question: Question) -> Leaked:
+def leaked(run: Run, question: Question, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> Leaked:
     """The most that one of the explicit pairs gives away."""
     most = Leaked(-math.inf, ALL_ZERO)
-    for datasets, rounds in run.merged().leakages():
+    for datasets, rounds in run.merged().leakages(adjacency):
         ways = (rounds.inverse(), rounds) if most.reverse else (rounds, rounds.inverse())
         for way in ways:
             if question.delta is not None and most.value > LARGEST_EPSILON:
@@ -123,21 +123,35 @@ class Proved(NamedTuple):
     proofs: tuple[ProofName, ...] = ()
 
 
-def guaranteed(run: Run, question: Question, *, reverse: bool = False, leaked: float = -math.inf) -> Proved:
+def guaranteed(
+    run: Run,
+    question: Question,
+    *,
+    reverse: bool = False,
+    leaked: float = -math.inf,
+    adjacency: Adjacency = Adjacency.ADD_REMOVE,
+) -> Proved:
     """The best proof in the worse direction; inf where no epsilon up to the largest is proved, Undefined where there is none.
 
     The direction that is told to leak more goes first: of the other one it takes less to see that it is no worse. Where delta is
     what is asked for, chains, which are slow then, are not tried beside a proof that says hardly more than what is `leaked`.
     """
     enough = -math.inf if question.delta is not None else _HARDLY_MORE * leaked
-    first = guaranteed_one_way(run, question, reverse=reverse, enough=enough)
-    second = guaranteed_one_way(run, question, reverse=not reverse, enough=first.value)
+    first = guaranteed_one_way(run, question, reverse=reverse, enough=enough, adjacency=adjacency)
+    second = guaranteed_one_way(run, question, reverse=not reverse, enough=first.value, adjacency=adjacency)
     return max(first, second, key=lambda one: one.value)
 
 
-def guaranteed_one_way(run: Run, question: Question, *, reverse: bool, enough: float = -math.inf) -> Proved:
+def guaranteed_one_way(
+    run: Run,
+    question: Question,
+    *,
+    reverse: bool,
+    enough: float = -math.inf,
+    adjacency: Adjacency = Adjacency.ADD_REMOVE,
+) -> Proved:
     """The least that is proved for one direction, D' told from D or D from D' (`reverse`), or what is no more than `enough`."""
-    found = [one.inverse() if reverse else one for one in run.guarantees()]
+    found = [one.inverse() if reverse else one for one in run.guarantees(adjacency)]
     # those that take longest come last and have to be better
     found.sort(key=lambda one: _COST[type(one.curve)])
     best = Proved(math.inf)
@@ -167,14 +181,15 @@ def account(
     steps: int | None = None,
     delta: float | None = None,
     epsilon: float | None = None,
-    adjacency: Adjacency = Adjacency.ADD_REMOVE,
+    adjacency: Adjacency | None = None,
     pair: Pair | str | None = None,
 ) -> Account:
     """Claimed, leaked and guaranteed epsilon at `delta` (or the three deltas at `epsilon`) of a run.
 
     That is `steps` rounds of a mechanism, or a schedule, a list of (mechanism, steps). `dataset_size` is the number of records of
     the user's dataset. One may be added or one removed: the answer is the worse of the two, unless `pair` ("smaller" or "larger")
-    asks for one of them.
+    asks for one of them. `adjacency` is what neighbours differ in: one record added or removed, unless it is said, or unless
+    batches are not drawn by Poisson sampling and divided by a constant: then it is one record zeroed out.
 
     >>> import noisymean as nm
     >>> run = nm.FEASGM(dataset_size=140_199, dimension=26_010, sample_rate=0.005, noise_multiplier=10)
@@ -189,6 +204,8 @@ def account(
     """
     question = Question.of(delta, epsilon)
     asked = Run.of(run, steps)
+    if adjacency is None:
+        adjacency = asked.mechanisms[0].adjacency
     # the claim is made on the user's dataset at the rate that the accountant is told, whatever is compared with it
     claimed = claimed_interval(asked, question)
     pairs, unjudged = _pairs(asked, adjacency, pair)
@@ -238,7 +255,7 @@ def _pairs(run: Run, adjacency: Adjacency, asked: Pair | str | None) -> tuple[di
     except ValueError:
         raise InvalidInput("pair", asked, "smaller or larger", "leave it out for the worse of the two") from None
     size = run.dataset_size
-    if not run.size_matters or adjacency is not Adjacency.ADD_REMOVE:
+    if not run.size_moves or adjacency is not Adjacency.ADD_REMOVE:
         # the noisy sum does not know N, and neighbours of one size have no other
         return {wanted or Pair.LARGER: run}, ()
     both = pairs_of(run)
@@ -272,6 +289,8 @@ class _Found:
 
 
 def _on_pair(run: Run, asked: Run, question: Question, claimed: tuple[float, float], adjacency: Adjacency) -> _Found:
+    if not run.is_poisson:
+        return _best_known(run, question, adjacency)
     run = run.mapped(with_public_size(one, adjacency) for one in run.mechanisms).merged()
     if adjacency is Adjacency.REPLACE_ONE:
         # one record removed, another added: two links of the noisy sum
@@ -285,12 +304,18 @@ def _on_pair(run: Run, asked: Run, question: Question, claimed: tuple[float, flo
         low, high = claimed if same else question.interval(run.truth())
         pair: Datasets = ZEROED_OUT if adjacency is Adjacency.ZERO_OUT else ALL_ZERO
         return _Found(low, pair, *_finite(Proved(high, (ProofName.NOISY_SUM,))), is_the_claim=same)
-    most, pair, reverse = leaked(run, question)
+    return _best_known(run, question, adjacency)
+
+
+def _best_known(run: Run, question: Question, adjacency: Adjacency) -> _Found:
+    """The most that an explicit pair gives away, and the least that is proved."""
+    most, pair, reverse = leaked(run, question, adjacency)
     if question.delta is not None and most > LARGEST_EPSILON:
         # no bound that a number is found for could be above it
         return _Found(most, pair, *_finite(Proved(math.inf)))
     try:
-        return _Found(most, pair, *_finite(guaranteed(run, question, reverse=reverse, leaked=most)))
+        proved = guaranteed(run, question, reverse=reverse, leaked=most, adjacency=adjacency)
+        return _Found(most, pair, *_finite(proved))
     except Unproved as fault:
         return _Found(most, pair, None, fault.reason)
     except Undefined as fault:

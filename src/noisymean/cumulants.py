@@ -98,6 +98,8 @@ class Cumulants(ABC):
         return 0.0
 
 
+# What the rounding of one round's K adds to the relative error of the tails.
+ROUNDING_OF_K = 1e-15
 # Parts of a loss that lie so many of their own deviations apart echo for this share of that number.
 ECHO = 0.6
 

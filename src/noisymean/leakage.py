@@ -53,6 +53,7 @@ NamedPair: TypeAlias = ExplicitPair | OrthogonalPair
 
 def explicit_pairs(mechanism: Mechanism) -> list[NamedPair]:
     """The family that `leakage` takes the best of: D all-zero or all aligned, the new record's gradient from -C to C."""
+    mechanism.need_poisson()
     match mechanism:
         case DatasetDenominator():
             return list(_by_dataset(mechanism))
@@ -196,6 +197,7 @@ def _by_batch(mechanism: BatchDenominator) -> Iterator[ExplicitPair]:
 
 def replaced_pair(mechanism: Mechanism) -> ExplicitPair:
     """The noisy sum when a record with gradient -C*u is replaced by one with C*u, every other being zero."""
+    mechanism.need_poisson()
     q, shift = mechanism.q, 1.0 / mechanism.noise_multiplier
     weights = np.array([1.0 - q, q])
     before, after = (LineMixture(weights, np.array([0.0, end]), np.ones(2)).present() for end in (-shift, shift))

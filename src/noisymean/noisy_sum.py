@@ -16,4 +16,5 @@ def claimed(mechanism: Mechanism) -> Subsampled:
 
 def noisy_sum(mechanism: Mechanism) -> Subsampled:
     """The SGM curve at the rate and noise of D', which are real: the truth where the denominator stays."""
+    mechanism.need_poisson()
     return Subsampled(Gaussian(1.0 / mechanism.noises[1]), mechanism.rate_with)

@@ -60,7 +60,39 @@ class Replaced:
         return f"all gradients are zero but one, of {_length(self.before)} in D and {beside} in D'"
 
 
-Datasets: TypeAlias = Added | AddedAcross | Replaced
+@final
+@dataclass(frozen=True)
+class ReplacedAmong:
+    """One record has gradient `before` in D and `after` in D'; every other gradient is `others`, all along one vector."""
+
+    others: float
+    before: float
+    after: float
+
+    def __str__(self) -> str:
+        was = {0.0: "zero", self.others: "the same"}.get(self.before, f"{self.before / self.others:g} times it")
+        becomes = "its opposite" if self.after == -self.others else f"{self.after / self.others:g} times it"
+        return (
+            f"all gradients are one vector of {_length(self.others)} but one, which is {was} in D and {becomes} in D'"
+        )
+
+
+@final
+@dataclass(frozen=True)
+class Alternating:
+    """The last record of every batch has a gradient of full length, of the one sign and the other in turn; others are zero.
+
+    D' has one more record in front, so that every batch gives its last record to the next one.
+    """
+
+    def __str__(self) -> str:
+        return (
+            "the last record of each batch of D has full length C, along a vector and against it in turn, all others are zero,"
+            " and the added record comes first"
+        )
+
+
+Datasets: TypeAlias = Added | AddedAcross | Replaced | ReplacedAmong | Alternating
 
 # The pair that every mechanism has; the noisy sum attains its own curve on it.
 ALL_ZERO = Added(0.0, 1.0)

@@ -161,6 +161,7 @@ class BestOf:
 
 def proofs(mechanism: Mechanism, steps: int = 1) -> tuple[Proof, ...]:
     """Every proof for one round, or those worth composing over `steps`; the simplest is first. Unproved where there is none."""
+    mechanism.need_poisson()
     match mechanism:
         case DatasetDenominator():
             return _of_dataset(mechanism)
@@ -171,6 +172,7 @@ def proofs(mechanism: Mechanism, steps: int = 1) -> tuple[Proof, ...]:
 
 def transparent(mechanism: Mechanism) -> Law | None:
     """The paper's guarantee, batch and membership revealed; None for a denominator that it does not treat."""
+    mechanism.need_poisson()
     match mechanism:
         case DatasetDenominator():
             if mechanism.is_sum:

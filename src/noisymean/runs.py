@@ -22,11 +22,12 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TypeVar, final
 
+from noisymean import batches
 from noisymean.ceilings import ceiling
 from noisymean.compose.engine import ChainedRounds, DeltaCurve, Rounds
-from noisymean.errors import InvalidInput, Unproved, check_number
+from noisymean.errors import InvalidInput, Undefined, Unproved, check_number
 from noisymean.leakage import explicit_pairs, replaced_pair
-from noisymean.mechanisms import Mechanism, Segment
+from noisymean.mechanisms import Adjacency, Mechanism, Sampling, Segment
 from noisymean.noisy_sum import claimed, noisy_sum
 from noisymean.pairs import ALL_ZERO, Datasets
 from noisymean.planned import Moving
@@ -70,6 +71,7 @@ class Run:
         segments = tuple(Segment(mechanism, _checked(count)) for mechanism, count in what)
         if not segments:
             raise InvalidInput("segments", "[]", "at least one (mechanism, steps)")
+        _check_epochs(segments)
         return cls(segments)
 
     @property
@@ -88,6 +90,11 @@ class Run:
         return any(one.size_matters for one in self.mechanisms)
 
     @property
+    def size_moves(self) -> bool:
+        """Whether one record more is another run: batches that are cut, or of a fixed size, know the number of records too."""
+        return self.size_matters or any(one.drawn.is_cut or one.drawn is Sampling.FIXED_SIZE for one in self.mechanisms)
+
+    @property
     def dataset_size(self) -> int | None:
         """The number of records, which all segments that know it have in common; else InvalidInput."""
         sizes = {one.dataset_size for one in self.mechanisms if one.size_matters or not self.size_matters}
@@ -101,7 +108,8 @@ class Run:
         counts = Counter[Mechanism]()
         for mechanism, steps in self.segments:
             # the noisy sum is the same whatever N and n are
-            alike = mechanism if mechanism.size_matters else replace(mechanism, dataset_size=None, dimension=None)  # type: ignore[type-var]
+            keeps = mechanism.size_matters or not mechanism.is_poisson
+            alike = mechanism if keeps else replace(mechanism, dataset_size=None, dimension=None)  # type: ignore[type-var]
             counts[alike] += steps
         return Run(tuple(Segment(mechanism, steps) for mechanism, steps in counts.items()))
 
@@ -117,6 +125,11 @@ class Run:
         if all(one is None for one in each):
             return None
         return self.mapped(one or mechanism for one, mechanism in zip(each, self.mechanisms, strict=True))
+
+    @property
+    def is_poisson(self) -> bool:
+        """Whether batches are drawn by Poisson sampling throughout; else they are drawn in one other way throughout."""
+        return all(one.is_poisson for one in self.mechanisms)
 
     @property
     def is_sum(self) -> bool:
@@ -139,8 +152,13 @@ class Run:
         """The noisy sums at the rates at which the new record is really sampled: the truth where `is_sum`."""
         return _rounds((steps, noisy_sum(one)) for one, steps in self.segments)
 
-    def leakages(self) -> list[tuple[Datasets, Rounds]]:
-        """The run on each explicit pair. Undefined where a mechanism divides by zero."""
+    def leakages(self, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> list[tuple[Datasets, Rounds]]:
+        """The run on each explicit pair. Undefined where a mechanism divides by zero.
+
+        Of batches drawn by Poisson sampling one record is added or removed; others have pairs for every adjacency.
+        """
+        if not self.is_poisson:
+            return _attacks(self, adjacency)
         found: dict[Datasets, list[tuple[int, Law]]] = {}
         for mechanism, steps in self.segments:
             if mechanism.is_sum:
@@ -157,9 +175,9 @@ class Run:
         pairs = [(steps, replaced_pair(one)) for one, steps in self.segments]
         return pairs[0][1].datasets, _rounds(pairs)
 
-    def guarantees(self) -> tuple[Guarantee, ...]:
+    def guarantees(self, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> tuple[Guarantee, ...]:
         """Every proof for the run, each sound by itself. Undefined where a segment has none."""
-        return _guarantees(self.merged())
+        return _guarantees(self.merged()) if self.is_poisson else _of_drawn(self.merged(), adjacency)
 
     def transparent(self) -> Rounds:
         """The paper's guarantee composed: batch and membership revealed in every round."""
@@ -177,6 +195,47 @@ def _checked(steps: int) -> int:
     if int(steps) != steps:
         raise InvalidInput("steps", steps, "a whole number")
     return int(steps)
+
+
+def _check_epochs(segments: Sequence[Segment]) -> None:
+    """A schedule is drawn in one way, and does not cut an epoch: what is analysed is an epoch of one mechanism."""
+    ways = {one.mechanism.drawn for one in segments}
+    if len(ways) > 1:
+        raise InvalidInput("sampling", ", ".join(sorted(one.value for one in ways)), "the same in every segment")
+    for mechanism, steps in () if segments[0].mechanism.is_poisson else segments[:-1]:
+        if steps % mechanism.batches_in_epoch:
+            raise Undefined(
+                "steps", steps, f"whole epochs of {mechanism.batches_in_epoch} batches in all segments but the last"
+            )
+
+
+# --- batches that are not drawn by Poisson sampling ----------------------------------------------------------------------
+
+
+def _attacks(run: Run, adjacency: Adjacency) -> list[tuple[Datasets, Rounds]]:
+    """Every pair, and every way to look at it, in all segments; an attacker may look away from one."""
+    found: dict[tuple[Datasets, int], list[tuple[int, Law]]] = {}
+    for mechanism, steps in run.merged().segments:
+        seen = Counter[Datasets]()
+        for datasets, parts in batches.attacks(mechanism, steps, adjacency):
+            found.setdefault((datasets, seen[datasets]), []).extend(parts)
+            seen[datasets] += 1
+    return [(datasets, _rounds(parts)) for (datasets, _), parts in found.items()]
+
+
+@lru_cache(maxsize=8)
+def _of_drawn(run: Run, adjacency: Adjacency) -> tuple[Guarantee, ...]:
+    each = [batches.proofs(mechanism, steps, adjacency) for mechanism, steps in run.segments]
+    answers = []
+    for kind in range(max(map(len, each))):
+        taken = [_nth(found, kind) for found in each]
+        second = _rounds(part for one in taken for part in one.parts)
+        first = _rounds(part for one in taken for part in one.first)
+        curve: DeltaCurve = second
+        if first.parts:
+            curve = ChainedRounds(first.inverse() if taken[0].back else first, second)
+        answers.append(Guarantee(tuple(dict.fromkeys(one.name for one in taken)), curve))
+    return tuple(answers)
 
 
 def _counted(rounds: Iterable[tuple[float, float, int]]) -> Counter[tuple[float, float]]:

@@ -208,6 +208,10 @@ class ProofName(StrEnum):
     COUPLED = "both batches drawn together and revealed"
     LIFT = "all-zero pair and coins"
     RATE = "all-zero pair, and the mean put into the rate"
+    ONCE = "Gaussian mechanism once an epoch"
+    ALLOCATION = "random allocation of one record"
+    TAKEN = "one record in another's place, hidden among batches without it"
+    SWAPPED = "one record in another's place, and all batches revealed"
 
 
 # The paper's own theorems.
@@ -259,6 +263,21 @@ class NoiseMoves(Reason):
         return (
             f"the noise multiplier changes with the number of records ({self.before:.6g} to {self.after:.6g}), and no bound"
             " covers that: give make_private a noise_multiplier of yours"
+        )
+
+
+@final
+@dataclass(frozen=True)
+class BatchesMove(Reason):
+    """The batches of an epoch on D and D'."""
+
+    before: int
+    after: int
+
+    def __str__(self) -> str:
+        return (
+            f"one record more makes {self.after:,} batches of an epoch out of {self.before:,}, and no bound covers that: draw by"
+            " Poisson sampling or random allocation, at a rate that is a constant"
         )
 
 

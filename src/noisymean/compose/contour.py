@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from noisymean.compose.aliases import ENOUGH, TRIES, beside, log_aliases
 from noisymean.compose.one_line import DECAY, LEAST_OF_TERMS, STEPS, Lines, masses_agree
-from noisymean.cumulants import Cumulants, Line, Moments, SlowDecay
+from noisymean.cumulants import ROUNDING_OF_K, Cumulants, Line, Moments, SlowDecay
 from noisymean.numerics.logs import Array, log_difference
 from noisymean.tradeoff import Excess, Tails, TradeOff, excess_of_tails
 
@@ -44,10 +44,8 @@ _POLES = (0.0, 1.0)
 # Tails below e^-100000 are reported by Chernoff's bound: a logarithm of that size has ten digits left after its point.
 _HOPELESS = 1.5e5
 _HOPELESS_PEAK = -1e5
-# Relative error of the tails that is charged to every bound,
+# Relative error of the tails that is charged to every bound, beside `ROUNDING_OF_K` for each round.
 COMPOSED_ERROR = 1e-10
-# and what the rounding of one round's K adds to it for each round.
-_ERROR_OF_A_ROUND = 1e-15
 
 
 @final
@@ -67,7 +65,7 @@ class Composed(TradeOff):
 
     @property
     def relative_error(self) -> float:
-        return COMPOSED_ERROR + _ERROR_OF_A_ROUND * self.generating.rounds
+        return COMPOSED_ERROR + ROUNDING_OF_K * self.generating.rounds
 
     @property
     def masses(self) -> tuple[float, float]:

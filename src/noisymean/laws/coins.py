@@ -12,7 +12,6 @@ first; each is a pair of measures that stands for it in a sum over rounds:
 
 from __future__ import annotations
 
-import itertools
 import math
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,6 +22,7 @@ import numpy as np
 from noisymean.cumulants import Cumulants
 from noisymean.laws.finite import FiniteOutcomes, Outcomes
 from noisymean.laws.gaussian import gaussian_pair
+from noisymean.laws.hulls import corners
 from noisymean.numerics import binomial
 from noisymean.numerics.logs import Array
 from noisymean.tradeoff import Law, TradeOff
@@ -148,8 +148,8 @@ def renyi_hull(coins: Coins, budget: float, delta: float, *, flipped: bool) -> B
     epsilon = np.concatenate([[-np.inf], -positive[::-1], [0.0], positive])
     middle = _by_second_moment(coins, budget, np.zeros(1))
     excess = np.concatenate([[0.0], below[::-1], middle, np.minimum.accumulate(above)])
-    corners, mass = _hull(epsilon, excess * (1.0 + _ROUNDING))
-    law = FewLosses.of_arms(corners, np.log(mass), flipped=flipped)
+    at, mass = corners(epsilon, excess * (1.0 + _ROUNDING))
+    law = FewLosses.of_arms(at, np.log(mass), flipped=flipped)
     return Block(law, float(above[-1]) * (1.0 + _ROUNDING), _OF_HULL * variance)
 
 
@@ -172,39 +172,6 @@ def _by_second_moment(coins: Coins, budget: float, epsilon: Array) -> Array:
         excess = spread / (2.0 * (distance + np.sqrt(np.square(distance) + spread)))
     # delta is at most 1, whatever overflows
     return np.asarray(np.fmin(excess, np.exp(np.minimum(epsilon, 0.0))))
-
-
-class _Slope(NamedTuple):
-    """Of a chord, between -1 and 0: left of w = 1 what it exceeds -1 by, else as it is."""
-
-    value: float
-    left: bool
-
-    def until(self, following: _Slope) -> float:
-        """How much steeper upwards the next chord is."""
-        return following.value - self.value + (1.0 if self.left and not following.left else 0.0)
-
-
-def _hull(epsilon: Array, excess: Array) -> tuple[Array, Array]:
-    """Finite corners of the lower convex hull of (w, (1-w)+ + excess), and the change of slope at each."""
-
-    def slope(i: int, j: int) -> _Slope:
-        rise = excess[j] - excess[i]
-        # w_j - w_i; from w = 0 on the first corner has no logarithm
-        width = math.exp(epsilon[i]) * math.expm1(epsilon[j] - epsilon[i]) if i else math.exp(epsilon[j])
-        if epsilon[j] <= 0.0:
-            return _Slope(float(rise / width), left=True)
-        return _Slope(float((rise + min(math.expm1(epsilon[i]), 0.0)) / width), left=False)
-
-    kept: list[int] = []
-    for index in range(epsilon.size):
-        while len(kept) > 1 and slope(kept[-2], kept[-1]).until(slope(kept[-1], index)) <= 0.0:
-            kept.pop()
-        kept.append(index)
-    chords = [slope(i, j) for i, j in itertools.pairwise(kept)] + [_Slope(0.0, left=False)]
-    mass = np.array([one.until(following) for one, following in itertools.pairwise(chords)])
-    seen = mass > 0.0
-    return epsilon[kept[1:]][seen], mass[seen]
 
 
 # --- coins of one sign -------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from typing import final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from noisymean.cumulants import ECHO, Cumulants, Line, Moments, SlowDecay
+from noisymean.cumulants import ECHO, ROUNDING_OF_K, Cumulants, Line, Moments, SlowDecay
 from noisymean.numerics.chi_square import RELATIVE_ERROR
 from noisymean.numerics.logs import Array, ComplexArray, log1p_complex
 from noisymean.tradeoff import Tails, TradeOff, checked
@@ -33,11 +33,13 @@ class FiniteOutcomes(TradeOff):
     p: Array
     q: Array
     short: tuple[float, float] = (0.0, 0.0)
+    # relative error of the masses themselves
+    error: float = 0.0
 
     @property
     def relative_error(self) -> float:
         # running sums of so many terms
-        return max(RELATIVE_ERROR, 2.3e-16 * self.p.size)
+        return max(RELATIVE_ERROR, 2.3e-16 * self.p.size) + self.error
 
     @cached_property
     def masses(self) -> tuple[float, float]:
@@ -86,7 +88,7 @@ class FiniteOutcomes(TradeOff):
         p, q = np.ravel(self.p), np.ravel(self.q)
         if not ((p > 0.0) & (q > 0.0)).all():
             return None
-        return Outcomes(np.log(q) - np.log(p), p)
+        return Outcomes(np.log(q) - np.log(p), p, roundings=1 + math.ceil(self.error / ROUNDING_OF_K))
 
     def tails(self, t: Array) -> Tails:
         losses, p, q = self._cumulated
@@ -114,6 +116,12 @@ class Outcomes(Cumulants):
     spread: float = 0.0
     # so few, or so evenly spaced, that they are heard again at large tau
     atoms: bool = False
+    # how many times that of K the masses are rounded
+    roundings: int = 1
+
+    @property
+    def rounds(self) -> int:
+        return self.roundings
 
     @property
     def echo(self) -> float:

@@ -1,10 +1,15 @@
-"""Several curves as one: the lowest of them, the highest, both directions at once, and a curve from its delta(epsilon)."""
+"""Several curves as one: the lowest of them, the highest, both directions at once, and a curve from its delta(epsilon).
+
+Also the finite pair that has the convex hull of given points for its delta.
+"""
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import final
+from typing import NamedTuple, final
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -69,3 +74,40 @@ def from_delta(alpha: ArrayLike, epsilons: Array, deltas: Array) -> Array:
     alpha = np.asarray(check_probability("alpha", alpha), dtype=np.float64)
     lines = 1.0 - np.asarray(deltas) - np.exp(np.asarray(epsilons)) * alpha[..., None]
     return np.asarray(np.clip(lines.max(axis=-1), 0.0, 1.0))
+
+
+class _Slope(NamedTuple):
+    """Of a chord, between -1 and 0: left of w = 1 what it exceeds -1 by, else as it is."""
+
+    value: float
+    left: bool
+
+    def until(self, following: _Slope) -> float:
+        """How much steeper upwards the next chord is."""
+        return following.value - self.value + (1.0 if self.left and not following.left else 0.0)
+
+
+def corners(epsilon: Array, excess: Array) -> tuple[Array, Array]:
+    """Finite corners of the lower convex hull of (w, (1-w)+ + excess), w = e^epsilon, as losses; and the change of slope at each.
+
+    A true delta is convex in w, so the hull of upper bounds at some w is one as well: the curve of finitely many outcomes, whose
+    masses under the first law are the changes of slope. The first epsilon is -inf, where delta is 1.
+    """
+
+    def slope(i: int, j: int) -> _Slope:
+        rise = excess[j] - excess[i]
+        # w_j - w_i; from w = 0 on the first corner has no logarithm
+        width = math.exp(epsilon[i]) * math.expm1(epsilon[j] - epsilon[i]) if i else math.exp(epsilon[j])
+        if epsilon[j] <= 0.0:
+            return _Slope(float(rise / width), left=True)
+        return _Slope(float((rise + min(math.expm1(epsilon[i]), 0.0)) / width), left=False)
+
+    kept: list[int] = []
+    for index in range(epsilon.size):
+        while len(kept) > 1 and slope(kept[-2], kept[-1]).until(slope(kept[-1], index)) <= 0.0:
+            kept.pop()
+        kept.append(index)
+    chords = [slope(i, j) for i, j in itertools.pairwise(kept)] + [_Slope(0.0, left=False)]
+    mass = np.array([one.until(following) for one, following in itertools.pairwise(chords)])
+    seen = mass > 0.0
+    return epsilon[kept[1:]][seen], mass[seen]

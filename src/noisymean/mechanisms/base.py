@@ -156,6 +156,12 @@ class Mechanism(ABC):
         return found
 
     @property
+    def _fewest(self) -> int:
+        """The records without which no batch can be drawn."""
+        whole_batch = self.drop_last or self.drawn is Sampling.FIXED_SIZE
+        return self.batch_size if whole_batch and not self.is_poisson and self.batch_size else 0
+
+    @property
     def batches_in_epoch(self) -> int:
         """Steps that one pass over the data takes: the batches it is cut into, or one over the rate."""
         if self.drawn.is_cut and self.batch_size is not None and self.dataset_size is not None:
@@ -252,7 +258,8 @@ class Mechanism(ABC):
     @final
     def fewer(self) -> Self | None:
         """The mechanism with one record taken away; None where that leaves nothing to run, or where N does not matter."""
-        if not self.size_matters or self.dataset_size is None or self.dataset_size <= self.least_size:
+        matters = self.size_matters or not self.is_poisson
+        if not matters or self.dataset_size is None or self.dataset_size <= max(self.least_size, self._fewest):
             return None
         return self.resized(self.dataset_size - 1)
 
@@ -468,8 +475,8 @@ class DatasetDenominator(Mechanism):
     @final
     @property
     def is_sum(self) -> bool:
-        """One rate, one noise and one denominator."""
-        return not self.rate_moves and not self.noise_moves and self.neighbours.growth == 0
+        """One rate, one noise and one denominator, and batches drawn as the noisy sum has them."""
+        return self.is_poisson and not self.rate_moves and not self.noise_moves and self.neighbours.growth == 0
 
 
 def need_same(rates: tuple[float, float], noises: tuple[float, float]) -> None:
