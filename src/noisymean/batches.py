@@ -407,7 +407,7 @@ class _Cut:
             yield Attack(Alternating(), self._product((count, full, 2.0), (lasts, seen, 1.0)))
 
     def _opposed(self) -> Attack:
-        """The new record is opposed to all others: of the full batches the one that has it is 2 C behind, over its denominator."""
+        """The new record is opposed to all others: the full batch that has it is 2 C behind, over its denominator."""
         full, cut, unit = self._full, self._cuts[0], self._unit
         epochs = _Epochs(cut.batches, self.steps)
 
@@ -538,15 +538,18 @@ class _Allocated:
         if self._stays:
             yield from self._same.proofs()
             return
-        second = _epochs(self.mechanism, self.steps).allocation(1.0 / self.mechanism.noises[0], Side.ABOVE)
-        yield Proof(ProofName.CHAIN, second, ((1, self._rescaled()),))
+        allocated = _epochs(self.mechanism, self.steps).allocation(1.0 / self.mechanism.noises[0], Side.ABOVE)
+        size = self.mechanism.dataset_size or 0
+        # D over its own denominator -> D over that of D' -> D'; and D -> D' over the denominator of D -> D' over its own
+        yield Proof(ProofName.CHAIN, allocated, ((1, self._rescaled(size)),))
+        yield Proof(ProofName.CHAIN, ((1, self._rescaled(size + 1)),), allocated)
 
-    def _rescaled(self) -> Law:
-        """D over its own denominator against D over that of D', the batches revealed: all of a run as one pair.
+    def _rescaled(self, size: int) -> Law:
+        """One dataset over both denominators, the batches revealed: all of a run as one pair.
 
         The sizes of an epoch add up to N, so their squares to N times the largest at the most.
         """
-        mechanism, size = self.mechanism, self.mechanism.dataset_size or 0
+        mechanism = self.mechanism
         epochs = _epochs(mechanism, self.steps)
         _, most = binomial.effective_range(size, float(mechanism.rate), _NEVER / self.steps)
         off = -math.expm1(self._log_scale) / mechanism.noises[0]

@@ -64,10 +64,21 @@ class Rounds:
     def _epsilon(self, log_delta: float, side: Side, near: float | None) -> float:
         # cells of leakage end where less than this is left
         few = side is Side.ABOVE or log_delta > _LEAST_ON_LATTICE
-        if self._lattice_first and few:
-            found = self._few(lambda lattice: lattice.epsilon_of_log(log_delta, side))
-            if found is not None:
-                return found
+        known = 0.0
+
+        def on_lattice(lattice: LatticeComposition) -> float | None:
+            nonlocal known
+            found = lattice.epsilon_of_log(log_delta, side) if few else None
+            if found is not None and side is Side.BELOW and found < _TIGHT * (near or math.inf):
+                # cells from below may lose the few tests that matter of a loss with many bumps
+                most = lattice.epsilon_of_log(log_delta, Side.ABOVE)
+                if most is not None and found < _TIGHT * most:
+                    known = found
+                    return None
+            return found
+
+        if self._lattice_first and few and (first := self._few(on_lattice)) is not None:
+            return first
         if side is Side.BELOW and (closed := self._closed_part) is not None:
             # all but a closed law looked away from: nothing is lost by it where that one says this much
             least = float(closed.epsilon_of_log(log_delta, side))
@@ -77,8 +88,8 @@ class Rounds:
             return math.inf
         return self._first_that_works(
             lambda engine: float(engine.epsilon_of_log(log_delta, side, near=near)),
-            lambda lattice: lattice.epsilon_of_log(log_delta, side) if few else None,
-            lambda grid: grid.epsilon_of_log(log_delta, side),
+            on_lattice,
+            lambda grid: max(grid.epsilon_of_log(log_delta, side), known),
         )
 
     @cached_property
@@ -400,5 +411,7 @@ _MOST_ON_LATTICE, _LEAST_ON_LATTICE = 400, -32.0
 _MOST_POINTS = 1 << 15
 _FEWEST_POINTS = 1 << 12
 _GRID_WORK = 1 << 17
+# A bound from below that is less than this share of the one from above is looked for again on a grid.
+_TIGHT = 0.98
 # log delta above which nothing is lost by saying 1.
 _NEARLY_ONE = -1e-6

@@ -5,9 +5,9 @@ none has. Their maximum has the distribution function
 
     F(c) = Phi(c)^(t-1) (present Phi(c - shift) + (1 - present) Phi(c))
 
-(with a common mean and deviation where a denominator moves), so the loss of seeing it, one shift under P and another under Q, is exact and one-dimensional, whatever t is. Chua et al. 2024
-(arXiv 2403.17673) bound delta by tests of the maximum; here all of its loss is kept, and epochs add up. The attacker is told
-in which cell the maximum lies (`cells`).
+(with a common mean and deviation where a denominator moves), so the loss of seeing it, one shift under P and another under Q, is
+exact and one-dimensional, whatever t is. Chua et al. 2024 (arXiv 2403.17673) bound delta by tests of the maximum; here all of its
+loss is kept, and epochs add up. The attacker is told in which cell the maximum lies (`cells`).
 """
 
 from __future__ import annotations
