@@ -1,8 +1,8 @@
 r"""The truth that an audit is measured against: T(M(D), M(D')) of a pair whose gradients are known.
 
-Closed form for one round of structured gradients (`explicit_pair`). Otherwise by simulating the sufficient statistic, which has
-N + 2 numbers instead of n: half of the draws from each dataset are one sample of the mixture M = (P + Q)/2, and with the
-log-likelihood ratio l
+Closed form for one round of structured gradients (`explicit_pair`), and for runs in which nothing but the noise is random.
+Otherwise by simulating the sufficient statistic, which has N + 2 numbers instead of n: half of the draws from each dataset are
+one sample of the mixture M = (P + Q)/2, and with the log-likelihood ratio l
 
     dP/dM = 2/(1 + e^l),      dQ/dM = 2/(1 + e^-l),
 
@@ -18,6 +18,7 @@ from typing import final
 import numpy as np
 from scipy.special import expit
 
+from noisymean.audit.epochs import EpochPair
 from noisymean.audit.laws import KnownPair
 from noisymean.errors import Undefined
 from noisymean.laws.closed import Gaussian
@@ -25,6 +26,7 @@ from noisymean.laws.finite import FiniteOutcomes
 from noisymean.laws.on_a_line import ExplicitPair
 from noisymean.laws.subsampled import Subsampled
 from noisymean.leakage import explicit_pairs
+from noisymean.mechanisms import Adjacency, DatasetDenominator
 from noisymean.numerics.logs import Array
 from noisymean.targets.protocol import Known, Neighbour, Structure
 from noisymean.tradeoff import TradeOff
@@ -56,11 +58,19 @@ class Reference:
         return self.standard_error == 0.0
 
 
+def pair_of(known: Known) -> KnownPair | EpochPair:
+    """The laws of the two datasets, as batches are drawn; Undefined where they cannot be written down."""
+    return KnownPair(known) if known.mechanism.is_poisson else EpochPair(known)
+
+
 def reference(known: Known, steps: int, generator: np.random.Generator) -> Reference:
     """The true curve of `steps` rounds; Undefined where it takes too long."""
-    pair = KnownPair(known)
+    pair = pair_of(known)
     losses = simulated(pair, steps, generator, draws_for(steps, pair.components))
-    exact = closed_form(known) if steps == 1 else None
+    if isinstance(pair, EpochPair):
+        exact: TradeOff | None = pair.gaussian(steps)
+    else:
+        exact = closed_form(known) if steps == 1 else None
     told = ", if it is the mechanism that was told" if known.told else ""
     if exact is not None:
         return Reference(exact, f"closed form{told}", 0.0, losses)
@@ -86,12 +96,14 @@ def weighted(smaller: Array, larger: Array) -> FiniteOutcomes:
     return FiniteOutcomes(p / p.sum(), q / q.sum())
 
 
-def simulated(pair: KnownPair, steps: int, generator: np.random.Generator, draws: int) -> tuple[Array, Array]:
+def simulated(
+    pair: KnownPair | EpochPair, steps: int, generator: np.random.Generator, draws: int
+) -> tuple[Array, Array]:
     """`draws` log-likelihood ratios under D and under D'."""
     at_once = max(1, _AT_ONCE // steps)
     counts = [min(at_once, draws - first) for first in range(0, draws, at_once)]
     smaller, larger = (
-        np.concatenate([pair.log_ratio(pair.sample(neighbour, generator, count * steps), steps) for count in counts])
+        np.concatenate([pair.log_ratio(pair.draw(neighbour, generator, count, steps), steps) for count in counts])
         for neighbour in Neighbour
     )
     return smaller, larger
@@ -99,8 +111,14 @@ def simulated(pair: KnownPair, steps: int, generator: np.random.Generator, draws
 
 def closed_form(known: Known) -> TradeOff | None:
     """One round of structured gradients, where it has a formula: D all-zero or aligned, the new record's gradient +-C u."""
+    known.mechanism.need_poisson()
     if known.structured is None:
         return None
+    if known.adjacency is not Adjacency.ADD_REMOVE:
+        # N is public: a function of it is a constant
+        public = known.adjacency is Adjacency.ZERO_OUT and isinstance(known.mechanism, DatasetDenominator)
+        zero = public and known.structured is Structure.ZERO
+        return Subsampled(Gaussian(1.0 / known.mechanism.noises[0]), known.mechanism.q) if zero else None
     if known.mechanism.is_sum and known.structured is Structure.ZERO:
         return Subsampled(Gaussian(1.0 / known.mechanism.noise_multiplier), known.mechanism.q)
     for pair in explicit_pairs(known.mechanism):

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from noisymean.errors import InvalidInput
 from noisymean.laws.closed import EpsilonDelta
-from noisymean.mechanisms import SGM, Mechanism, exact_rate
+from noisymean.mechanisms import SGM, Adjacency, Mechanism, exact_rate
 from noisymean.targets.claims import claimed_curve
 from noisymean.targets.files import loaded, place_of, place_of_function
 from noisymean.targets.functions import is_builder, of_callable, takes_gradients
@@ -116,6 +116,8 @@ def _made(kind: Any, settings: dict[str, Any]) -> Target:
             raise InvalidInput(name, None, "given", f"{kind.__name__} cannot be run without it")
     if "gradients" in settings:
         settings["gradients"] = _choice("gradients", settings["gradients"], Gradients)
+    if settings.get("adjacency") is not None:
+        settings["adjacency"] = _choice("adjacency", settings["adjacency"], Adjacency)
     if settings.get("sample_rate") is not None:
         settings["sample_rate"] = exact_rate(settings["sample_rate"])
     target: Target = kind(**settings)

@@ -28,7 +28,7 @@ from typing import Any, ClassVar, Protocol, final
 import numpy as np
 
 from noisymean.errors import InvalidInput, NoisymeanError
-from noisymean.mechanisms import Mechanism
+from noisymean.mechanisms import Adjacency, Mechanism
 from noisymean.numerics.logs import Array
 from noisymean.pairs import Added
 from noisymean.tradeoff import TradeOff
@@ -169,6 +169,7 @@ class Known:
 
     `gradients` has N + 1 rows of norm at most `max_grad_norm`, the last is the record that D lacks; or `structured`. `told`: the
     user says so, and nobody has looked; a test that is built on it is sound whatever is run, its truth is that of what was told.
+    Under zero-out there are N rows, and the gradient of the last record is zero in D.
     """
 
     mechanism: Mechanism
@@ -176,6 +177,7 @@ class Known:
     gradients: Array | None = None
     structured: Structure | None = None
     told: bool = False
+    adjacency: Adjacency = Adjacency.ADD_REMOVE
 
 
 def check_steps(steps: object) -> None:

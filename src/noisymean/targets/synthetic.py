@@ -1,8 +1,11 @@
 r"""A mechanism written out: the paper's synthetic experiments, and pairs whose truth is known.
 
 o = (sum over B of g_j + sigma C xi) / c. `Formula` is the mechanism on any records; `Synthetic` is it on a pair of datasets with
-N + 1 gradients of norm C of our own making: random directions, or structured ones (`protocol`). T rounds are T independent draws,
-all of them seen. A mechanism that is defined elsewhere is found again in another process by the module that defines it.
+gradients of norm C of our own making: random directions, or structured ones (`protocol`). Batches are drawn as the mechanism
+draws them (`batches`), and all T rounds are seen. A mechanism that is defined elsewhere is found again in another process by the
+module that defines it.
+
+D' has one record more, or (zero-out) as many: then one of the N records has a gradient of zero in D.
 """
 
 from __future__ import annotations
@@ -17,8 +20,9 @@ from typing import Any, final
 import numpy as np
 
 from noisymean.errors import InvalidInput, Undefined, check_number
-from noisymean.mechanisms import KINDS, Mechanism, from_plain
+from noisymean.mechanisms import KINDS, Adjacency, Mechanism, from_plain
 from noisymean.numerics.logs import Array
+from noisymean.targets.batches import Batches
 from noisymean.targets.claims import claimed_curve
 from noisymean.targets.plain import from_plain as value_from
 from noisymean.targets.protocol import Knob, Known, Neighbour, Raised, Request, Runnable, Setting, check_steps
@@ -91,6 +95,8 @@ class Formula(Runnable):
 class Synthetic:
     """`mechanism` on synthetic gradients; `gradient_seed` chooses the random directions.
 
+    `adjacency` is what the two datasets differ in, unless it is said what the mechanism's own is.
+
     >>> from noisymean.mechanisms import EASGM
     >>> mechanism = EASGM(dataset_size=4, dimension=100, sample_rate="0.05", noise_multiplier=10.0)
     >>> target = Synthetic(mechanism=mechanism, gradients=Gradients.OPPOSED)
@@ -103,8 +109,10 @@ class Synthetic:
     max_grad_norm: float = 0.1
     steps: int = 1
     gradient_seed: int = 0
+    adjacency: Adjacency | None = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "adjacency", self.between)
         check_number("max_grad_norm", self.max_grad_norm, above=0.0, most=1e9)
         check_steps(self.steps)
         for name in ("dataset_size", "dimension"):
@@ -116,20 +124,29 @@ class Synthetic:
                 "the accountant has no such limit",
             )  # fmt: skip
         size = self._size
-        if self.gradients is Gradients.RANDOM and (size + 1) * self.dimension > _MOST_NUMBERS:
+        if self.between is Adjacency.REPLACE_ONE:
+            raise Undefined("adjacency", self.between.value, "add-remove or zero-out", "other pairs are not run")
+        if self.between is Adjacency.ZERO_OUT and size < 1:
+            raise Undefined(
+                "dataset_size", size, ">= 1 for zero-out", "there is no record whose gradient could be zero"
+            )
+        if self.gradients is Gradients.RANDOM and self._in_all * self.dimension > _MOST_NUMBERS:
             raise InvalidInput(
                 "gradients", self.gradients.value, f"zero, aligned or opposed at N={size} n={self.dimension}",
                 "random ones would not fit into memory",
             )  # fmt: skip
         for neighbour in Neighbour:
             # a pair that cannot be run is refused now
-            self.mechanism.divisors(neighbour.size(size), np.zeros(1))
+            self.mechanism.divisors(self._batches(neighbour).records, np.zeros(1))
 
     @property
     def name(self) -> str:
         mechanism = self.mechanism
+        drawn = "" if mechanism.is_poisson else f", {mechanism.drawn.value} batches"
+        between = "" if self._is_plain else f", {self.between.value}"
         return (
-            f"synthetic {mechanism.name}, {self.gradients.value} gradients: N={mechanism.dataset_size} n={self.dimension}"
+            f"synthetic {mechanism.name}, {self.gradients.value} gradients{drawn}{between}:"
+            f" N={mechanism.dataset_size} n={self.dimension}"
             f" q={mechanism.q:.6g} sigma={mechanism.noise_multiplier:g} C={self.max_grad_norm:g} T={self.steps}"
         )
 
@@ -138,9 +155,29 @@ class Synthetic:
         return self.mechanism.dimension or 1
 
     @property
+    def between(self) -> Adjacency:
+        """What the two datasets differ in."""
+        return self.mechanism.adjacency if self.adjacency is None else self.adjacency
+
+    @property
+    def _is_plain(self) -> bool:
+        """Whether batches and neighbours are those that need not be said."""
+        return self.mechanism.is_poisson and self.between is Adjacency.ADD_REMOVE
+
+    @property
     def _size(self) -> int:
-        """The number of records of D, the smaller dataset."""
+        """The number of records of D, the smaller dataset unless both have as many."""
         return self.mechanism.dataset_size or 0
+
+    @property
+    def _in_all(self) -> int:
+        """Records that are in one of the datasets or both."""
+        return self._size + (self.between is Adjacency.ADD_REMOVE)
+
+    def _batches(self, neighbour: Neighbour) -> Batches:
+        """Those of a dataset: the record is in D' and, unless it is added, in D."""
+        record = neighbour is Neighbour.LARGER or self.between is not Adjacency.ADD_REMOVE
+        return Batches(self.mechanism, self._in_all - (not record), self.steps, record)
 
     def configuration(self) -> Mapping[str, Any]:
         """Everything, the rate as an exact fraction; and which module defines a mechanism that is not one of ours."""
@@ -153,6 +190,8 @@ class Synthetic:
             "max_grad_norm": self.max_grad_norm,
             "steps": self.steps,
             "gradient_seed": self.gradient_seed,
+            # stores that were written when there was nothing else to say go on
+            **({} if self._is_plain else {"adjacency": self.between.value}),
         }
 
     @classmethod
@@ -163,7 +202,8 @@ class Synthetic:
 
     def known(self) -> Known:
         rows = self._rows if self.gradients is Gradients.RANDOM else None
-        return Known(self.mechanism, self.max_grad_norm, gradients=rows, structured=self.gradients.structure)
+        structured = self.gradients.structure
+        return Known(self.mechanism, self.max_grad_norm, gradients=rows, structured=structured, adjacency=self.between)
 
     def claim(self) -> TradeOff:
         return claimed_curve(self.mechanism, self.steps)
@@ -171,8 +211,9 @@ class Synthetic:
     def release(self, neighbour: Neighbour, generator: np.random.Generator, trials: int) -> Array:
         """Batches first, then the noise in order: what is drawn does not depend on how it is cut for the cache."""
         rounds, dimension = trials * self.steps, self.dimension
-        size = neighbour.size(self._size)
-        sums, sizes = self._sums(generator, rounds, neighbour)
+        batches = self._batches(neighbour)
+        size = batches.records
+        sums, sizes = self._sums(batches, generator, trials, neighbour)
         divisors = self.mechanism.divisors(size, sizes)
         noise = self.mechanism.noise_at(size) * self.max_grad_norm / divisors
         sums = sums / divisors[:, None]
@@ -191,23 +232,25 @@ class Synthetic:
             outputs[:, 0] += sums[:, 0]
         return outputs.reshape(trials, self.steps, dimension)
 
-    def _sums(self, generator: np.random.Generator, rounds: int, neighbour: Neighbour) -> tuple[Array, Array]:
+    def _sums(
+        self, batches: Batches, generator: np.random.Generator, trials: int, neighbour: Neighbour
+    ) -> tuple[Array, Array]:
         """What each round's batch adds up to, as multiples of the rows (or of u), and its size."""
-        size, structure = neighbour.size(self._size), self.gradients.structure
-        rate = float(self.mechanism.rate_at(size))
+        structure = self.gradients.structure
         if structure is None:
-            members = (generator.random((rounds, size)) < rate).astype(np.float64)
+            members = batches.members(generator, trials)
             sizes = members.sum(axis=1)
-            if neighbour is Neighbour.SMALLER:
-                members = np.hstack([members, np.zeros((rounds, 1))])
+            if not batches.record:
+                members = np.hstack([members, np.zeros((len(members), 1))])
+            elif neighbour is Neighbour.SMALLER:
+                # it is in the batch, with a gradient of zero
+                members[:, -1] = 0.0
             return members, sizes
-        shared = generator.binomial(self._size, rate, size=rounds).astype(np.float64)
-        new = np.zeros(rounds)
-        if neighbour is Neighbour.LARGER:
-            new = (generator.random(rounds) < rate).astype(np.float64)
-        along = self.max_grad_norm * (structure.datasets.shared * shared + structure.datasets.new * new)
+        shared, new = batches.counts(generator, trials)
+        own = structure.datasets.new if neighbour is Neighbour.LARGER else 0.0
+        along = self.max_grad_norm * (structure.datasets.shared * shared + own * new)
         return along[:, None], shared + new
 
     @cached_property
     def _rows(self) -> Array:
-        return self.gradients.rows(self._size + 1, self.dimension, self.max_grad_norm, self.gradient_seed)
+        return self.gradients.rows(self._in_all, self.dimension, self.max_grad_norm, self.gradient_seed)

@@ -9,7 +9,7 @@ from noisymean.audit.distinguishers.base import Distinguisher, Judge, Labelled
 from noisymean.audit.distinguishers.learned import Learned
 from noisymean.audit.distinguishers.likelihood_ratio import LikelihoodRatio
 from noisymean.audit.distinguishers.paper import NormalityTest, PaperVote
-from noisymean.audit.laws import enumerable
+from noisymean.audit.reference import pair_of
 from noisymean.errors import InvalidInput, Undefined
 from noisymean.targets.protocol import Known, Target
 
@@ -34,7 +34,7 @@ def distinguisher(
 ) -> Distinguisher:
     """The distinguisher of that name; None: the best that the target allows."""
     known = target.known()
-    match name or ("likelihood-ratio" if known is not None and enumerable(known) else "learned"):
+    match name or ("likelihood-ratio" if known is not None and _has_law(known) else "learned"):
         case "likelihood-ratio":
             return LikelihoodRatio(_needed(known, "likelihood-ratio"))
         case "paper":
@@ -48,6 +48,15 @@ def distinguisher(
 def rebuilt(configuration: Mapping[str, Any], target: Target) -> Distinguisher:
     """In another process, from its configuration."""
     return distinguisher(configuration["distinguisher"], target, NormalityTest(configuration.get("test", "ks")))
+
+
+def _has_law(known: Known) -> bool:
+    """Whether the likelihood ratio can be written down."""
+    try:
+        pair_of(known)
+    except Undefined:
+        return False
+    return True
 
 
 def _needed(known: Known | None, name: str) -> Known:

@@ -1,9 +1,10 @@
 r"""A test that is learned, for a target of which only releases are known.
 
 Features of a round are cheap: log |o|^2, the coordinates' mean, fourth moment and extreme, the coordinates themselves where they
-are few, projections on gradients where those are known; over rounds they are averaged. A logistic regression on them and their
-products is fitted on trials that are set aside: two thirds of those for the fit, one third for the thresholds. It is judged on
-fresh trials, so a bad fit costs power, never soundness.
+are few, projections on gradients where those are known; over rounds they are averaged. In batches that are not drawn by Poisson
+sampling a record is in one round of an epoch, which an average blurs: there the extremes are features, too. A logistic
+regression on them and their products is fitted on trials that are set aside: two thirds of those for the fit, one third for the
+thresholds. It is judged on fresh trials, so a bad fit costs power, never soundness.
 """
 
 from __future__ import annotations
@@ -35,7 +36,12 @@ class Learned(Distinguisher):
     training_share: ClassVar[float] = 0.3
 
     def configuration(self) -> Mapping[str, Any]:
-        return {"distinguisher": self.name, "projections": self._rows is not None}
+        extremes = {"extremes": True} if self._in_epochs else {}
+        return {"distinguisher": self.name, "projections": self._rows is not None, **extremes}
+
+    @property
+    def _in_epochs(self) -> bool:
+        return self.known is not None and not self.known.mechanism.is_poisson
 
     @property
     def _rows(self) -> Array | None:
@@ -60,6 +66,10 @@ class Learned(Distinguisher):
             found.append(np.einsum("tsn,gn->tg", outputs, self._rows, optimize=True))
         else:
             found.append(outputs[:, :, :1].mean(axis=1))
+        if self._in_epochs and outputs.shape[1] > 1:
+            # along the gradient of the record: u is the first axis
+            along = outputs[:, :, 0] if self._rows is None else outputs @ self._rows[-1]
+            found.append(np.column_stack([along.max(axis=1), along.min(axis=1)]))
         return np.hstack(found)
 
     def judge(self, training: Labelled, reference: Reference | None) -> Judge:

@@ -1,4 +1,4 @@
-"""The optimal test, Neyman and Pearson's: the log-likelihood ratio of the whole release, in closed form (`laws`)."""
+"""The optimal test, Neyman and Pearson's: the log-likelihood ratio of the whole release, in closed form (`laws`, `epochs`)."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from typing import Any, ClassVar, final
 import numpy as np
 
 from noisymean.audit.distinguishers.base import Distinguisher, Judge, Labelled, first_column, spread
+from noisymean.audit.epochs import EpochPair
 from noisymean.audit.laws import KnownPair
-from noisymean.audit.reference import Reference
+from noisymean.audit.reference import Reference, pair_of
 from noisymean.numerics.logs import Array
 from noisymean.targets.protocol import Known
 
@@ -19,7 +20,7 @@ from noisymean.targets.protocol import Known
 @final
 @dataclass(frozen=True, eq=False)
 class LikelihoodRatio(Distinguisher):
-    """Score log dM(D')/dM(D), summed over rounds; the threshold 0 is optimal for epsilon = 0 and fixed by that theory."""
+    """Score log dM(D')/dM(D), summed over rounds or epochs; the threshold 0 is optimal for epsilon = 0, fixed by that theory."""
 
     known: Known
     name: ClassVar[str] = "likelihood-ratio"
@@ -32,8 +33,8 @@ class LikelihoodRatio(Distinguisher):
         return {"distinguisher": self.name}
 
     @cached_property
-    def _pair(self) -> KnownPair:
-        return KnownPair(self.known)
+    def _pair(self) -> KnownPair | EpochPair:
+        return pair_of(self.known)
 
     def features(self, outputs: Array, generator: np.random.Generator) -> Array:
         return self._pair.log_ratio(self._pair.statistics(outputs), outputs.shape[1])[:, None]

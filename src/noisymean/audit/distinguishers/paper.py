@@ -26,7 +26,7 @@ from scipy.special import gammaincinv, log_ndtr, ndtr
 from noisymean.audit.distinguishers.base import Distinguisher, Judge, Labelled, first_column
 from noisymean.audit.reference import Reference
 from noisymean.errors import Undefined
-from noisymean.mechanisms import BatchDenominator
+from noisymean.mechanisms import Adjacency, BatchDenominator, Sampling
 from noisymean.numerics import binomial
 from noisymean.numerics.logs import Array
 from noisymean.targets.protocol import Known, Neighbour
@@ -99,6 +99,12 @@ class PaperVote(Distinguisher):
 
     def __post_init__(self) -> None:
         count, n = self.known.mechanism.dataset_size or 0, self.known.mechanism.dimension or 1
+        drawn, between = self.known.mechanism.drawn, self.known.adjacency
+        if drawn is not Sampling.POISSON or between is not Adjacency.ADD_REMOVE:
+            raise Undefined(
+                "distinguisher", self.name, f"likelihood-ratio or learned for {drawn.value} batches and {between.value}",
+                "the paper's components are those of Poisson sampling and of one record added",
+            )  # fmt: skip
         if self.known.gradients is not None and count > _MOST_RECORDS:
             raise Undefined(
                 "dataset_size",
