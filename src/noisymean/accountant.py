@@ -12,19 +12,31 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import NamedTuple, final
 
 from noisymean.accounts import Account, Bound, Pair, PairBounds
 from noisymean.compose.engine import ChainedRounds, DeltaCurve, Rounds, improved, improved_delta
 from noisymean.errors import InvalidInput, Undefined, Unproved, check_number
 from noisymean.lifted import LiftedRounds
-from noisymean.mechanisms import Adjacency, Mechanism, with_public_size
+from noisymean.mechanisms import SGM, Adjacency, Mechanism, Sampling, with_public_size
 from noisymean.pairs import ALL_ZERO, ZEROED_OUT, Datasets
 from noisymean.rate_chain import RateChained
 from noisymean.runs import Run
 from noisymean.tradeoff import LARGEST_EPSILON, Side
 from noisymean.verdict import Claim, check_order, decide
-from noisymean.words import Note, OnlyAdded, ProofName, Reason, ReplacedIsBoth, Said, SizeIsPublic, TooLarge
+from noisymean.words import (
+    Note,
+    NotPoisson,
+    OneSize,
+    OnlyAdded,
+    ProofName,
+    Reason,
+    ReplacedIsBoth,
+    Said,
+    SizeIsPublic,
+    TooLarge,
+)
 
 SMALLEST_DELTA = 1e-200
 
@@ -189,7 +201,7 @@ def account(
     That is `steps` rounds of a mechanism, or a schedule, a list of (mechanism, steps). `dataset_size` is the number of records of
     the user's dataset. One may be added or one removed: the answer is the worse of the two, unless `pair` ("smaller" or "larger")
     asks for one of them. `adjacency` is what neighbours differ in: one record added or removed, unless it is said, or unless
-    batches are not drawn by Poisson sampling and divided by a constant: then it is one record zeroed out.
+    batches are cut from the dataset or of a fixed size, and divided by a constant: then it is one record zeroed out.
 
     >>> import noisymean as nm
     >>> run = nm.FEASGM(dataset_size=140_199, dimension=26_010, sample_rate=0.005, noise_multiplier=10)
@@ -326,8 +338,35 @@ def _finite(sound: Proved) -> tuple[float | None, Reason | None, tuple[ProofName
     return (sound.value, None, sound.proofs) if math.isfinite(sound.value) else (None, TooLarge(), ())
 
 
+def alternatives(answer: Account) -> tuple[Account, ...]:
+    """What the same noise would cost over a constant denominator if batches were drawn by Poisson sampling, or allocated.
+
+    For whoever draws them in another way: nothing where the claim holds, or where the batches of an epoch are not known.
+    """
+    if answer.sampling is Sampling.POISSON or answer.verdict == "holds" or len(answer.segments) > 1:
+        return ()
+    one = answer.mechanism
+    ways = [way for way in (Sampling.POISSON, Sampling.BALLS_IN_BINS) if way is not one.drawn or one.size_matters]
+    rate = Fraction(1, one.batches_in_epoch)
+    delta, epsilon = (answer.claimed.delta, None) if answer.asked_delta else (None, answer.claimed.epsilon)
+    return tuple(
+        account(
+            SGM(sample_rate=rate, noise_multiplier=one.noise_multiplier, sampling=way),
+            steps=answer.steps,
+            delta=delta,
+            epsilon=epsilon,
+            adjacency=Adjacency.ADD_REMOVE,
+        )
+        for way in ways
+    )
+
+
 def _notes(run: Run, adjacency: Adjacency) -> tuple[Note, ...]:
     told = dict.fromkeys(note for one in run.mechanisms for note in one.notes())
+    if not run.is_poisson:
+        change = {Adjacency.ZERO_OUT: "zeroed out", Adjacency.REPLACE_ONE: "replaced"}.get(adjacency)
+        public = () if change is None else (OneSize(adjacency.value, change),)
+        return (NotPoisson(run.mechanisms[0].drawn.in_words), *public, *told)
     match adjacency:
         case Adjacency.ADD_REMOVE:
             return tuple(told)

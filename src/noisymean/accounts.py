@@ -14,7 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, final
 
 from noisymean.errors import Undefined
-from noisymean.mechanisms import Adjacency, Mechanism, Segment, with_public_size
+from noisymean.mechanisms import Adjacency, Mechanism, Sampling, Segment, with_public_size
 from noisymean.outward import at_least, at_most
 from noisymean.pairs import Datasets
 from noisymean.results import Lines, Result, finite
@@ -108,7 +108,7 @@ class Account(Result):
     def change(self) -> str:
         """What one record may do in this answer."""
         match self.adjacency:
-            case Adjacency.ADD_REMOVE if not any(one.mechanism.size_matters for one in self.segments):
+            case Adjacency.ADD_REMOVE if not any(one.mechanism.knows_size for one in self.segments):
                 # the noisy sum is the same pair either way
                 return "added or removed"
             case Adjacency.ADD_REMOVE:
@@ -121,7 +121,12 @@ class Account(Result):
     @property
     def condition(self) -> str:
         """What no option says and every number needs."""
-        return f"for batches drawn by Poisson sampling and one record {self.change}"
+        return f"for batches {self.sampling.in_words} and one record {self.change}"
+
+    @property
+    def sampling(self) -> Sampling:
+        """How batches are drawn, throughout."""
+        return self.segments[0].mechanism.drawn
 
     @property
     def heading(self) -> str:
@@ -167,6 +172,7 @@ class Account(Result):
                 {"mechanism": one.name, "steps": steps, "settings": one.settings()} for one, steps in self.segments
             ],
             "adjacency": self.adjacency.value,
+            "sampling": self.sampling.value,
         }
 
     def _plain(self, bound: Bound) -> dict[str, object]:
@@ -209,7 +215,7 @@ class Account(Result):
             raise Undefined("epsilon", self.claimed.epsilon, "left out for a plot", "which is at a fixed delta")
         # matplotlib is loaded by whoever asks for a figure
         plots = import_module("noisymean.report.run_plots")
-        figure: Figure = plots.account_figure(self.drawn, self.steps, self.claimed.delta)
+        figure: Figure = plots.account_figure(self.drawn, self.steps, self.claimed.delta, adjacency=self.adjacency)
         return figure
 
     @property
@@ -219,7 +225,8 @@ class Account(Result):
             raise Undefined(
                 "adjacency", "replace-one", "add-remove or zero-out for a plot", "its curves are not computed"
             )
-        return with_public_size(self.on_pair, self.adjacency)
+        # the other ways of drawing batches have curves for each adjacency
+        return with_public_size(self.on_pair, self.adjacency) if self.on_pair.is_poisson else self.on_pair
 
     @property
     def on_pair(self) -> Mechanism:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, final
 from noisymean.accountant import Question, account, guaranteed_one_way, pairs_of
 from noisymean.accounts import Account, Pair
 from noisymean.errors import InvalidInput, Undefined, check_number
-from noisymean.mechanisms import Mechanism
+from noisymean.mechanisms import Adjacency, Mechanism
 from noisymean.outward import at_least, at_most
 from noisymean.results import Lines, Result
 from noisymean.runs import Run
@@ -61,6 +61,8 @@ class Calibration(Result):
             "claimed": {"epsilon": account.claimed.epsilon},
             "leakage": account.to_dict()["leakage"],
             "guarantee": {"epsilon": account.guarantee.epsilon},
+            "sampling": account.sampling.value,
+            "adjacency": account.adjacency.value,
         }
 
     def columns(self) -> Mapping[str, Sequence[object]]:
@@ -86,6 +88,7 @@ def calibrate(
     target_epsilon: float,
     delta: float,
     steps: int,
+    adjacency: Adjacency | None = None,
     **fields: Any,
 ) -> Calibration:
     """The least sigma, to 0.01 %, for which `steps` rounds are guaranteed (target_epsilon, delta); re-checked by `account`.
@@ -102,13 +105,15 @@ def calibrate(
 
     question = Question.of(delta, None)
     most_noise = Run.of(build(MOST_NOISE), steps)
-    pairs = pairs_of(most_noise) if most_noise.size_matters else {Pair.LARGER: most_noise}
+    neighbours = most_noise.mechanisms[0].adjacency if adjacency is None else adjacency
+    both = most_noise.size_moves and neighbours is Adjacency.ADD_REMOVE
+    pairs = pairs_of(most_noise) if both else {Pair.LARGER: most_noise}
     ways = [(one.dataset_size, reverse) for one in pairs.values() for reverse in (False, True)]
 
     def guaranteed(noise: float, way: tuple[int | None, bool], enough: float = -math.inf) -> float:
         size, reverse = way
         run = Run.of(build(noise).resized(size), steps)
-        return guaranteed_one_way(run, question, reverse=reverse, enough=enough).value
+        return guaranteed_one_way(run, question, reverse=reverse, enough=enough, adjacency=neighbours).value
 
     try:
         # of the most noise nothing has to be known but that it is enough
@@ -116,7 +121,7 @@ def calibrate(
     except Undefined:
         reachable = False
     if not reachable:
-        quietest = account(build(MOST_NOISE), steps=steps, delta=delta)
+        quietest = account(build(MOST_NOISE), steps=steps, delta=delta, adjacency=neighbours)
         floor = quietest.guarantee.epsilon
         if floor is None or floor > target_epsilon:
             return Calibration(None, target_epsilon, quietest, _out_of_reach(target_epsilon, quietest))
@@ -138,7 +143,7 @@ def calibrate(
             worst = over[0]
             continue
         # the noise that is handed out has been checked itself
-        checked = account(build(2.0**begin), steps=steps, delta=delta)
+        checked = account(build(2.0**begin), steps=steps, delta=delta, adjacency=neighbours)
         if checked.guarantee.epsilon is not None and checked.guarantee.epsilon <= target_epsilon:
             return Calibration(2.0**begin, target_epsilon, checked, "")
         begin += _TOLERANCE / 4

@@ -16,7 +16,7 @@ from noisymean.accounts import Account
 from noisymean.compose.engine import ChainedRounds, DeltaCurve, Rounds
 from noisymean.compose.traced import traced
 from noisymean.errors import Undefined
-from noisymean.mechanisms import Mechanism
+from noisymean.mechanisms import Adjacency, Mechanism
 from noisymean.numerics.logs import Array
 from noisymean.planned import PlannedRounds
 from noisymean.proofs import NO_GAIN
@@ -54,12 +54,13 @@ def growth(
     delta: float,
     points: int = 12,
     progress: Callable[[Account], None] = lambda _: None,
+    adjacency: Adjacency | None = None,
 ) -> Growth:
     """Epsilon at about `points` numbers of steps up to `steps`, evenly spaced in their logarithm."""
     counts = sorted({round(count) for count in np.geomspace(1, steps, min(points, steps))})
     answers = []
     for count in counts:
-        answers.append(account(mechanism, steps=count, delta=delta))
+        answers.append(account(mechanism, steps=count, delta=delta, adjacency=adjacency))
         progress(answers[-1])
     missing = float("nan")
     return Growth(
@@ -77,6 +78,7 @@ def run_curves(
     steps: int,
     points: int = _POINTS,
     progress: Callable[[RunCurves], None] = lambda _: None,
+    adjacency: Adjacency = Adjacency.ADD_REMOVE,
 ) -> RunCurves:
     """The curves after `steps` rounds, from `points` tests; `progress` is told before the guarantee, which takes longest."""
     run = Run.of(mechanism, steps)
@@ -86,15 +88,17 @@ def run_curves(
         truth = run.truth()
         leaked, sound = (traced(truth, alpha, points, chord=chord) for chord in (True, False))
         return RunCurves(alpha, claim, leaked, sound)
-    leaked = np.min([traced(rounds, alpha, points, chord=True) for _, rounds in run.leakages()], axis=0)
+    leaked = np.min([traced(rounds, alpha, points, chord=True) for _, rounds in run.leakages(adjacency)], axis=0)
     progress(RunCurves(alpha, claim, leaked, None))
-    return RunCurves(alpha, claim, leaked, _guaranteed(run, alpha, points, leaked))
+    return RunCurves(alpha, claim, leaked, _guaranteed(run, alpha, points, leaked, adjacency))
 
 
-def _guaranteed(run: Run, alpha: Array, points: int, leaked: Array) -> Array | None:
+def _guaranteed(run: Run, alpha: Array, points: int, leaked: Array, adjacency: Adjacency) -> Array | None:
     """The best of all proofs, those by plans first: they are the quickest, and often nothing is left to gain."""
     try:
-        proofs = sorted((proof.curve for proof in run.guarantees()), key=lambda one: not isinstance(one, PlannedRounds))
+        proofs = sorted(
+            (proof.curve for proof in run.guarantees(adjacency)), key=lambda one: not isinstance(one, PlannedRounds)
+        )
     except Undefined:
         return None
     best: Array | None = None

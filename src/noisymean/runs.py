@@ -27,7 +27,7 @@ from noisymean.ceilings import ceiling
 from noisymean.compose.engine import ChainedRounds, DeltaCurve, Rounds
 from noisymean.errors import InvalidInput, Undefined, Unproved, check_number
 from noisymean.leakage import explicit_pairs, replaced_pair
-from noisymean.mechanisms import Adjacency, Mechanism, Sampling, Segment
+from noisymean.mechanisms import Adjacency, Mechanism, Segment
 from noisymean.noisy_sum import claimed, noisy_sum
 from noisymean.pairs import ALL_ZERO, Datasets
 from noisymean.planned import Moving
@@ -91,14 +91,14 @@ class Run:
 
     @property
     def size_moves(self) -> bool:
-        """Whether one record more is another run: batches that are cut, or of a fixed size, know the number of records too."""
-        return self.size_matters or any(one.drawn.is_cut or one.drawn is Sampling.FIXED_SIZE for one in self.mechanisms)
+        """Whether one record more is another run."""
+        return any(one.knows_size for one in self.mechanisms)
 
     @property
     def dataset_size(self) -> int | None:
         """The number of records, which all segments that know it have in common; else InvalidInput."""
-        sizes = {one.dataset_size for one in self.mechanisms if one.size_matters or not self.size_matters}
-        if len(sizes) > 1 and self.size_matters:
+        sizes = {one.dataset_size for one in self.mechanisms if one.knows_size or not self.size_moves}
+        if len(sizes) > 1 and self.size_moves:
             named = ", ".join(map(str, sorted(sizes, key=str)))
             raise InvalidInput("dataset_size", named, "the same in every segment", "a run has one dataset")
         return next(iter(sizes))
@@ -120,7 +120,7 @@ class Run:
     def fewer(self) -> Run | None:
         """The run with one record taken away; None where there is nothing to take, or where N does not matter."""
         each = [one.fewer() for one in self.mechanisms]
-        if any(one is None and mechanism.size_matters for one, mechanism in zip(each, self.mechanisms, strict=True)):
+        if any(one is None and mechanism.knows_size for one, mechanism in zip(each, self.mechanisms, strict=True)):
             return None
         if all(one is None for one in each):
             return None

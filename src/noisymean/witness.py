@@ -51,7 +51,7 @@ class Witness:
 
 def witness_of(answer: Account) -> Witness | None:
     """The pair that an account names, ready to be run; None where it is not one that can be drawn."""
-    if answer.adjacency is Adjacency.REPLACE_ONE or answer.leakage.pair is None:
+    if answer.adjacency is Adjacency.REPLACE_ONE or answer.leakage.pair is None or not answer.drawn.is_poisson:
         return None
     # a record that is zero and one that is not there are the same to the noisy sum
     datasets = ALL_ZERO if answer.leakage.pair == ZEROED_OUT else answer.leakage.pair

@@ -110,6 +110,34 @@ class ReplacedIsBoth(Note):
 
 @final
 @dataclass(frozen=True)
+class NotPoisson(Note):
+    """Batches that are drawn in another way than the claim is for; in words."""
+
+    drawn: str
+
+    def __str__(self) -> str:
+        return (
+            f"the claim is for Poisson sampling; these are batches {self.drawn}, and leakage and guarantee are for them"
+        )
+
+
+@final
+@dataclass(frozen=True)
+class OneSize(Note):
+    """An adjacency between datasets of one size, for batches that are not drawn by Poisson sampling."""
+
+    adjacency: str
+    change: str
+
+    def __str__(self) -> str:
+        return (
+            f"{self.adjacency}: N is public, so every denominator is a constant; leakage and guarantee are for one record"
+            f" {self.change}, and for no other neighbours"
+        )
+
+
+@final
+@dataclass(frozen=True)
 class OnlyAdded(Note):
     """The dataset is too small for one record to be removed."""
 

@@ -8,6 +8,7 @@ from rich import box
 from rich.table import Table
 
 from noisymean import __version__
+from noisymean.accountant import alternatives
 from noisymean.accounts import Account, Pair, PairBounds
 from noisymean.cli import gate, options, values
 from noisymean.cli.complaints import Missing
@@ -15,7 +16,7 @@ from noisymean.cli.output import console, emit_json, note, plot_file, say, write
 from noisymean.cli.progress import bar
 from noisymean.errors import InvalidInput
 from noisymean.integrations.reported import reported
-from noisymean.mechanisms import Adjacency, Mechanism
+from noisymean.mechanisms import Adjacency, Mechanism, Sampling
 from noisymean.outward import at_least, at_most
 from noisymean.report import account_words, run_plots
 from noisymean.report.asked_run import AskedRun
@@ -56,7 +57,13 @@ def command(
     elsewhere = run.elsewhere()
     if target is not None and run.delta is not None:
         with bar("epsilon against steps", min(run_plots.POINTS, run.steps)) as tell:
-            figure = run_plots.account_figure(answer.drawn, run.steps, run.delta, progress=lambda _: tell(advance=1))
+            figure = run_plots.account_figure(
+                answer.drawn,
+                run.steps,
+                run.delta,
+                progress=lambda _: tell(advance=1),
+                adjacency=run.adjacency,
+            )
         write_plot("plot", figure, target)
         note(f"plot written to {target}")
     if json:
@@ -75,7 +82,8 @@ def run_of(described: options.Described, asked: options.Asked) -> AskedRun:
         raise Missing("delta", "or --epsilon")
     if len(wanted) > 1:
         raise InvalidInput("epsilon", asked.epsilon, "left out when --delta is given", "give one of the two")
-    adjacency = values.choice("adjacency", asked.adjacency, Adjacency)
+    typed = asked.adjacency
+    adjacency = mechanism.adjacency if typed is None else values.choice("adjacency", typed, Adjacency)
     pair = None if asked.pair is None else values.choice("pair", asked.pair, Pair)
     return AskedRun(mechanism, steps, adjacency=adjacency, pair=pair, **wanted)
 
@@ -108,6 +116,10 @@ def record(
         "grounds": [one.plain() for one in account_words.grounds(answer)],
         "reported": peers,
         "elsewhere": other,
+        "remedies": [
+            {"sampling": one.sampling.value, "adjacency": one.adjacency.value, "guarantee": one.to_dict()["guarantee"]}
+            for one in alternatives(answer)
+        ],
         "version": __version__,
     }
 
@@ -150,11 +162,17 @@ def _sentence(answer: Account) -> str:
     match answer.verdict:
         case "violated":
             # the code may be right where the claim is only made for the wrong neighbours
-            replaced = answer.adjacency is Adjacency.REPLACE_ONE
-            remedy = "" if replaced else " Remedy: divide by a public constant."
             lost = account_words.lost_and_claimed(answer)
-            return f"The claim is violated: {lost}, on this pair: {answer.leakage.pair}.{remedy}"
+            return f"The claim is violated: {lost}, on this pair: {answer.leakage.pair}.{_remedy(answer)}"
         case "holds":
             return f"The claim holds, {answer.condition}: the guarantee is no larger."
         case "undetermined":
-            return "The claim is undetermined: no pair we know violates it, no proof we know supports it."
+            neither = "The claim is undetermined: no pair we know violates it, no proof we know supports it."
+            return neither if answer.sampling is Sampling.POISSON else f"{neither}{_remedy(answer)}"
+
+
+def _remedy(answer: Account) -> str:
+    # the code may be right where the claim is only made for the wrong neighbours
+    if answer.adjacency is Adjacency.REPLACE_ONE and answer.sampling is Sampling.POISSON:
+        return ""
+    return f" Remedy: {account_words.remedy(alternatives(answer))}."

@@ -9,6 +9,7 @@ from noisymean.calibrate import calibrate as compute
 from noisymean.cli import options, values
 from noisymean.cli.account import steps_of
 from noisymean.cli.output import console, emit_json, say
+from noisymean.mechanisms import Adjacency, Sampling
 from noisymean.outward import at_most
 from noisymean.report.account_words import number
 from noisymean.words import sentence
@@ -20,6 +21,7 @@ def command(
     delta: Annotated[str, options.text("d", "The delta of the target.", show_default=False)],
     steps: options.Steps = None,
     epochs: options.Epochs = None,
+    adjacency: options.AdjacencyName = None,
     json: options.Json = False,
 ) -> None:
     """The least noise multiplier whose guarantee reaches a target epsilon, or why no noise does.
@@ -37,6 +39,7 @@ def command(
         target_epsilon=values.number("target_epsilon", target_epsilon),
         delta=values.number("delta", delta),
         steps=steps_of(mechanism, steps, epochs),
+        adjacency=None if adjacency is None else values.choice("adjacency", adjacency, Adjacency),
         **settings,
     )
     if json:
@@ -45,5 +48,8 @@ def command(
         say(console(), sentence(found.reason))
     else:
         sound, leaked, claim = (number(found.account, which) for which in ("guarantee", "leakage", "claimed"))
-        said = f"guaranteed epsilon {sound}, leakage {leaked}, claimed {claim}."
+        answer = found.account
+        usual = answer.sampling is Sampling.POISSON and answer.adjacency is Adjacency.ADD_REMOVE
+        condition = "" if usual else f", {answer.condition}"
+        said = f"guaranteed epsilon {sound}, leakage {leaked}, claimed {claim}{condition}."
         say(console(), f"noise multiplier {at_most(found.noise_multiplier)}: {said}")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import final
 
 from noisymean.errors import InvalidInput, NoisymeanError
-from noisymean.mechanisms import KINDS, LARGEST_DATASET, LARGEST_DIMENSION, Adjacency
+from noisymean.mechanisms import KINDS, LARGEST_DATASET, LARGEST_DIMENSION, Adjacency, Sampling
 
 MOST_POINTS = 10**6
 _WRITTEN = "write it as 60000, 60_000 or 6e4"
@@ -46,6 +46,7 @@ WANTED = {
     "target_epsilon": Wanted("a number > 0", "2.0"),
     "max_epsilon": Wanted("a finite number >= 0", "3.0"),
     "pair": Wanted("smaller or larger", "larger"),
+    "sampling": Wanted(f"one of {', '.join(one.value for one in Sampling)}", "shuffle"),
     "adjacency": Wanted(f"one of {', '.join(kind.value for kind in Adjacency)}", "add-remove"),
     "trials": Wanted("a whole number from 2 to 1e+09", "10000", _WRITTEN),
     "confidence": Wanted("a number from 0.6 to 1, below 1", "0.95"),

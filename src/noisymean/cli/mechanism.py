@@ -13,7 +13,7 @@ from typing import Any, final
 from noisymean.cli import values
 from noisymean.cli.complaints import WANTED, Missing, refused
 from noisymean.errors import InvalidInput, NoisymeanError
-from noisymean.mechanisms import KINDS, Mechanism
+from noisymean.mechanisms import KINDS, Mechanism, Sampling
 
 
 @final
@@ -48,6 +48,7 @@ def mechanism_of(
     noise_multiplier: str | None,
     drop_last: bool = False,
     calibrated: Calibrated | None = None,
+    sampling: str | None = None,
     **sizes: str | None,
 ) -> Mechanism:
     """The mechanism that the text of these options describes; `sizes` are those of its data, its model and its batches."""
@@ -57,9 +58,10 @@ def mechanism_of(
         raise refused("mechanism", name)
     kind = KINDS[name]
     batch = sizes["batch_size"]
-    if None not in (sizes["sample_rate"], batch) and not kind.takes("batch_size"):
+    drawn = Sampling.POISSON if sampling is None else values.choice("sampling", sampling, Sampling)
+    if None not in (sizes["sample_rate"], batch) and not kind.rate_from_size:
         raise InvalidInput("batch_size", batch, "left out when --sample-rate is given", "give one of the two")
-    _check_unused(kind, drop_last, calibrated)
+    _check_unused(kind, drop_last, calibrated, drawn)
     if (noise_multiplier is None) == (calibrated is None):
         if noise_multiplier is None:
             other = f"or --calibrated-to for {name}" if kind.takes("target_epsilon") else ""
@@ -68,18 +70,21 @@ def mechanism_of(
     typed = values.read(**sizes, noise_multiplier=noise_multiplier)
     if calibrated is not None:
         typed |= calibrated.settings()
-    return _built(kind, {**typed, "drop_last": drop_last or None})
+    typed |= {"drop_last": drop_last or None, "sampling": None if drawn is Sampling.POISSON else drawn.value}
+    return _built(kind, typed)
 
 
-def _check_unused(kind: type[Mechanism], drop_last: bool, calibrated: Calibrated | None) -> None:
+def _check_unused(kind: type[Mechanism], drop_last: bool, calibrated: Calibrated | None, drawn: Sampling) -> None:
     """Complain about an option that says nothing about this kind."""
-    for asked, value, setting in (
-        ("drop_last", drop_last or None, "drop_last"),
-        ("calibrated_to", None if calibrated is None else calibrated.epsilon, "target_epsilon"),
-    ):
-        if value is not None and not kind.takes(setting):
-            those = " or ".join(name for name, other in KINDS.items() if other.takes(setting))
-            raise InvalidInput(asked, value, f"left out without {those}", "it is about its data loader")
+    if calibrated is not None and not kind.takes("target_epsilon"):
+        those = " or ".join(name for name, other in KINDS.items() if other.takes("target_epsilon"))
+        raise InvalidInput(
+            "calibrated_to", calibrated.epsilon, f"left out without {those}", "it is about its data loader"
+        )
+    if drop_last and not kind.rate_from_size and not drawn.is_cut:
+        those = " or ".join(name for name, other in KINDS.items() if other.rate_from_size)
+        cut = ", ".join(one.value for one in Sampling if one.is_cut)
+        raise InvalidInput("drop_last", True, f"left out without {those}", f"or with --sampling {cut}")
 
 
 def _built(kind: type[Mechanism], typed: dict[str, Any]) -> Mechanism:
@@ -88,7 +93,7 @@ def _built(kind: type[Mechanism], typed: dict[str, Any]) -> Mechanism:
         raise InvalidInput("sample_rate", typed["sample_rate"], f"left out for {kind.name}", kind.rate_source)
     given = {}
     for one in fields(kind):  # type: ignore[arg-type]
-        value = _rate(typed) if one.name == "sample_rate" else typed.get(one.name)
+        value = _rate(typed) if one.name == "sample_rate" else _setting(kind, typed, one.name)
         if value is not None:
             given[one.name] = value
         elif one.default is MISSING and one.default_factory is MISSING:
@@ -96,6 +101,17 @@ def _built(kind: type[Mechanism], typed: dict[str, Any]) -> Mechanism:
                 raise NoisymeanError(f"--mechanism={kind.name}: no option gives its {one.name}; use it from Python")
             raise Missing(one.name)
     return kind(**given)
+
+
+def _setting(kind: type[Mechanism], typed: dict[str, Any], name: str) -> Any:
+    """What was typed. A batch size is only another way to say the rate, unless batches really are of that size."""
+    if name == "batch_size" and not kind.rate_from_size:
+        of_that_size = typed["sampling"] in _OF_A_SIZE and typed.get("batch_size") is not None
+        return typed["batch_size"] if of_that_size else None
+    return typed.get(name)
+
+
+_OF_A_SIZE = tuple(one.value for one in Sampling if one.is_cut or one is Sampling.FIXED_SIZE)
 
 
 def _rate(typed: dict[str, Any]) -> str | Fraction:

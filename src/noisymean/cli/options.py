@@ -18,7 +18,7 @@ import typer
 from noisymean.cli.complaints import option
 from noisymean.cli.mechanism import Calibrated, mechanism_of
 from noisymean.errors import InvalidInput
-from noisymean.mechanisms import KINDS, Adjacency, Mechanism
+from noisymean.mechanisms import KINDS, Adjacency, Mechanism, Sampling
 
 
 def text(metavar: str, help: str, *names: str, **more: Any) -> typer.models.OptionInfo:
@@ -37,6 +37,10 @@ def _complete_mechanism(incomplete: str) -> list[str]:
     return [name for name in KINDS if name.startswith(incomplete)]
 
 
+def _complete_sampling(incomplete: str) -> list[str]:
+    return [one.value for one in Sampling if one.value.startswith(incomplete)]
+
+
 _Text: TypeAlias = str | None
 _DENOMINATORS = ", ".join(f"{name} ({kind.denominator})" for name, kind in KINDS.items())
 # Options whose declaration is wanted by more than one command, or in more than one group.
@@ -53,10 +57,37 @@ DatasetSize: TypeAlias = Annotated[
 Dimension: TypeAlias = Annotated[
     _Text, text("n", "Numbers released a round: trainable parameters; optional for sgm only.")
 ]
-SampleRate: TypeAlias = Annotated[_Text, text("q", "Poisson rate, taken exactly as written: 0.005 or 1/200.")]
-BatchSize: TypeAlias = Annotated[_Text, text("b", "Expected batch size, instead of the rate: q = b/N exactly.")]
+SampleRate: TypeAlias = Annotated[
+    _Text,
+    text(
+        "q",
+        "Sampling rate, taken exactly as written: 0.005 or 1/200; of the batches of an epoch, one over their number.",
+    ),
+]
+BatchSize: TypeAlias = Annotated[
+    _Text, text("b", "Expected batch size, or the size of batches that have one, instead of the rate: q = b/N exactly.")
+]
+SamplingName: TypeAlias = Annotated[
+    _Text,
+    text(
+        "NAME",
+        f"How batches are drawn: {', '.join(one.value for one in Sampling)} [default: poisson].",
+        autocompletion=_complete_sampling,
+    ),
+]
+AdjacencyName: TypeAlias = Annotated[
+    _Text,
+    text(
+        "NAME",
+        f"Neighbours: {', '.join(kind.value for kind in Adjacency)} [default: add-remove; zero-out for sgm with"
+        " shuffle, fixed-size or cyclic].",
+    ),
+]
 Steps: TypeAlias = Annotated[_Text, text("T", "Rounds: noisy updates that are released.")]
-Epochs: TypeAlias = Annotated[_Text, text("E", "Passes over the data, instead of --steps: 1/q rounds each.")]
+Epochs: TypeAlias = Annotated[
+    _Text,
+    text("E", "Passes over the data, instead of --steps: 1/q rounds each, or the batches that the data are cut into."),
+]
 Delta: TypeAlias = Annotated[_Text, text("d", "The delta at which epsilon is wanted.")]
 Json: TypeAlias = Annotated[bool, flag("--json", "One JSON object on standard output and nothing else there.")]
 Plot: TypeAlias = Annotated[_Text, text("FILE", "Draw the curves into FILE.png, FILE.svg or FILE.pdf.")]
@@ -84,6 +115,7 @@ class Quiet(Group):
     dimension: Dimension = None
     sample_rate: SampleRate = None
     batch_size: BatchSize = None
+    sampling: SamplingName = None
 
     def with_noise(self, noise_multiplier: str | None, **loader: Any) -> Mechanism:
         """The mechanism, with this noise; `loader` has what is known of a data loader."""
@@ -100,7 +132,8 @@ class Described(Quiet):
         text("s", "Standard deviation of the noise over the clipping bound; or --calibrated-to for opacus-loader."),
     ] = None
     drop_last: Annotated[
-        bool, flag("--drop-last", "opacus-loader: the data loader drops its last batch, L = floor(N/b).")
+        bool,
+        flag("--drop-last", "opacus-loader, shuffle and cyclic: a last batch that is not full is dropped."),
     ] = False
     calibrated_to: Annotated[
         _Text,
@@ -132,9 +165,7 @@ class Asked(Group):
     epochs: Epochs = None
     delta: Delta = None
     epsilon: Annotated[_Text, text("e", "Ask for delta at this epsilon instead.")] = None
-    adjacency: Annotated[str, text("NAME", f"Neighbours: {', '.join(kind.value for kind in Adjacency)}.")] = (
-        Adjacency.ADD_REMOVE.value
-    )
+    adjacency: AdjacencyName = None
     pair: Annotated[
         _Text,
         text(

@@ -61,9 +61,8 @@ def in_symbols(fault: NoisymeanError) -> str:
 
 
 def unused_controls() -> dict[str, list[str]]:
-    """Of each mechanism, the controls that say nothing about it: those of settings that it is not made with."""
-    about = ("sample-rate", "batch-size")
-    return {name: [one for one in about if not kind.takes(one.replace("-", "_"))] for name, kind in KINDS.items()}
+    """Of each mechanism, the control that says nothing about it: its rate is given, or follows from the size of a batch."""
+    return {name: ["sample-rate" if kind.rate_from_size else "batch-size"] for name, kind in KINDS.items()}
 
 
 @final

@@ -18,7 +18,7 @@ from functools import lru_cache
 from typing import final
 
 import numpy as np
-from scipy.special import log_ndtr, ndtri_exp
+from scipy.special import log_ndtr, ndtr, ndtri_exp
 
 from noisymean.laws.cells import Cells, Ends
 from noisymean.laws.closed import Gaussian
@@ -27,8 +27,8 @@ from noisymean.tradeoff import Law
 
 # Cells around the maximum of unshifted numbers and around each shift, and how many deviations these reach to either side.
 _CELLS, _REACH, _FAR = 700, 10.0, 36.0
-# Relative error of the tails, of which a cell's mass is a difference: log Phi is multiplied by t only where F is above this.
-_ERROR, _LEAST = 2e-13, -90.0
+# Relative error of log Phi, and so of an upper tail; times |log F| that of a lower one, which counts for nothing below e^this.
+_ERROR, _LEAST = 4e-13, -90.0
 
 
 @final
@@ -68,11 +68,17 @@ def _edges(count: int, sides: tuple[Shifted, Shifted]) -> Array:
 def _masses(edges: Array, count: int, side: Shifted) -> Ends:
     """Between neighbouring edges, below the first and above the last."""
     c = (edges - side.mean) / side.scale
+    further = c - side.shift / side.scale
     with np.errstate(divide="ignore"):
         there, absent = np.log(side.present), np.log1p(-side.present)
-    log_f = (count - 1) * log_ndtr(c) + np.logaddexp(
-        there + log_ndtr(c - side.shift / side.scale), absent + log_ndtr(c)
-    )
+        # of the one number: where it is likely below c, from what is above, which is a sum and keeps its digits
+        beyond = side.present * ndtr(-further) + (1.0 - side.present) * ndtr(-c)
+        log_one = np.where(
+            beyond < 0.5,
+            np.log1p(-np.minimum(beyond, 0.5)),
+            np.logaddexp(there + log_ndtr(further), absent + log_ndtr(c)),
+        )
+    log_f = (count - 1) * log_ndtr(c) + log_one
     below, above = np.exp(log_f), -np.expm1(log_f)
     # what is below e^-90 is not told from nothing
     lost = log_f < _LEAST
@@ -80,7 +86,9 @@ def _masses(edges: Array, count: int, side: Shifted) -> Ends:
     below, above = np.concatenate([[0.0], below, [1.0]]), np.concatenate([[1.0], above, [0.0]])
     small = below[1:] < 0.5
     mass = np.where(small, np.diff(below), -np.diff(above))
-    error = _ERROR * np.where(small, below[1:] + below[:-1], above[1:] + above[:-1])
+    doubt = _ERROR * (1.0 - np.maximum(log_f, _LEAST)) * np.exp(log_f)
+    doubt = np.concatenate([[0.0], doubt, [0.0]])
+    error = np.where(small, doubt[1:] + doubt[:-1], _ERROR * (above[1:] + above[:-1]))
     high = (
         mass + error + np.where(np.concatenate([lost, [False]]) | np.concatenate([[True], lost]), math.exp(_LEAST), 0.0)
     )

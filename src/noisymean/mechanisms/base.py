@@ -170,12 +170,19 @@ class Mechanism(ABC):
 
     @final
     @property
+    def knows_size(self) -> bool:
+        """Whether one record more is another run: by what is divided by, or by batches that are cut or of a fixed size."""
+        return self.size_matters or self.drawn.is_cut or self.drawn is Sampling.FIXED_SIZE
+
+    @final
+    @property
     def adjacency(self) -> Adjacency:
         """What neighbours differ in unless it is said: one record added or removed, as accountants of DP-SGD have it.
 
-        Of batches that are not drawn by Poisson sampling, and divided by a constant, a zeroed record is what results are about.
+        Where a constant denominator hides N and the way of drawing batches does not, it is one record zeroed out: that is what
+        results on such batches are about.
         """
-        return Adjacency.ADD_REMOVE if self.is_poisson or self.size_matters else Adjacency.ZERO_OUT
+        return Adjacency.ADD_REMOVE if self.size_matters or not self.knows_size else Adjacency.ZERO_OUT
 
     # --- what runs on `size` records -----------------------------------------------------------------------------------
 
@@ -258,8 +265,7 @@ class Mechanism(ABC):
     @final
     def fewer(self) -> Self | None:
         """The mechanism with one record taken away; None where that leaves nothing to run, or where N does not matter."""
-        matters = self.size_matters or not self.is_poisson
-        if not matters or self.dataset_size is None or self.dataset_size <= max(self.least_size, self._fewest):
+        if not self.knows_size or self.dataset_size is None or self.dataset_size <= max(self.least_size, self._fewest):
             return None
         return self.resized(self.dataset_size - 1)
 

@@ -1,16 +1,16 @@
 """An account in words: the same for a terminal, the page of a report and the page with sliders.
 
-Somebody typed every statement about the run and nobody has looked at a program. Every number is for batches drawn by Poisson
-sampling and for one kind of neighbours: a sentence that says *holds* says so too.
+Somebody typed every statement about the run and nobody has looked at a program. Every number is for one way of drawing batches
+and for one kind of neighbours: a sentence that says *holds* says so too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from noisymean.accounts import Account
 from noisymean.grounds import About, Ground, Known
-from noisymean.mechanisms import Adjacency
+from noisymean.mechanisms import Adjacency, Sampling
 from noisymean.outward import Rounding, at_least, at_most
 from noisymean.words import BEYOND_DOUBLES, MEANINGS, NO_UPPER_BOUND, NONE_KNOWN
 
@@ -30,7 +30,7 @@ def meanings(answer: Account) -> dict[str, str]:
     """What each of the three numbers is, in a line."""
     if answer.value(answer.guarantee) is None:
         return {**MEANINGS, "guarantee": NO_UPPER_BOUND}
-    any_pair = not answer.mechanism.size_matters and answer.adjacency is Adjacency.ADD_REMOVE
+    any_pair = not answer.mechanism.knows_size and answer.adjacency is Adjacency.ADD_REMOVE
     for_any = "pair of neighbours" if any_pair else f"record {answer.change}"
     return {**MEANINGS, "guarantee": f"{MEANINGS['guarantee']}, for any {for_any}"}
 
@@ -51,6 +51,23 @@ def lost_and_claimed(answer: Account) -> str:
     return f"at least {symbol} = {number(answer, 'leakage')} is lost where {number(answer, 'claimed')} is claimed"
 
 
+def remedy(others: Sequence[Account]) -> str:
+    """What a violated or unknown promise needs: a constant denominator, and batches that are drawn as is analysed.
+
+    `others` are the accounts of what the same noise would cost then.
+    """
+    if not others:
+        return "divide by a public constant"
+    each = " or ".join(
+        f"{_NAMES[one.sampling]} ({'epsilon' if one.asked_delta else 'delta'} {number(one, 'guarantee', '.4g')})"
+        for one in others
+    )
+    return f"divide by a public constant, and draw batches by {each}, for one record added or removed at the same noise"
+
+
+_NAMES = {Sampling.POISSON: "Poisson sampling", Sampling.BALLS_IN_BINS: "random allocation"}
+
+
 def at_another_size(size: str, leaked: str, claimed: str, other: Account) -> str:
     """A result is for one number of records: what another gives; the numbers as they are shown elsewhere."""
     return f"at N = {size} instead, the leakage is {leaked} (claimed {claimed}): {spoken(other)}"
@@ -61,7 +78,7 @@ def grounds(answer: Account, source: str = "") -> tuple[Ground, ...]:
     mechanism, size = answer.mechanism, answer.mechanism.dataset_size
     named = f"--mechanism {mechanism.name}"
     rows = (
-        (About.SAMPLER, "Poisson", f"{named}, which is for no other"),
+        (About.SAMPLER, "Poisson" if mechanism.is_poisson else mechanism.drawn.value, "--sampling, or its default"),
         (About.RATE, mechanism.rate_in_words(), mechanism.rate_option),
         (About.DENOMINATOR, mechanism.denominator_in_words(), named),
         (About.NOISE, *mechanism.noise_in_words()),

@@ -46,4 +46,10 @@ class AskedRun:
         if other is None or self.adjacency is not Adjacency.ADD_REMOVE:
             # between neighbours of one size no other size comes up
             return None
-        return other, account(self.mechanism.resized(other), steps=self.steps, delta=self.delta, epsilon=self.epsilon)
+        return other, account(
+            self.mechanism.resized(other),
+            steps=self.steps,
+            delta=self.delta,
+            epsilon=self.epsilon,
+            adjacency=self.adjacency,
+        )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from noisymean.accounts import Account
-from noisymean.mechanisms import Mechanism
+from noisymean.mechanisms import Adjacency, Mechanism
 from noisymean.report.plots import ALPHA, BELOW, STYLES, as_rates, canvas, line, load_matplotlib, shade
 from noisymean.run_curves import Growth, RunCurves, growth, run_curves
 
@@ -31,12 +31,19 @@ _STYLES = (
 
 
 def account_figure(
-    mechanism: Mechanism, steps: int, delta: float, *, progress: Callable[[Account], None] = lambda _: None
+    mechanism: Mechanism,
+    steps: int,
+    delta: float,
+    *,
+    progress: Callable[[Account], None] = lambda _: None,
+    adjacency: Adjacency = Adjacency.ADD_REMOVE,
 ) -> Figure:
     """`run_figure` with everything worked out; `progress` is told after each number of steps."""
     load_matplotlib()
-    grown = growth(mechanism, steps=steps, delta=delta, points=POINTS, progress=progress)
-    return run_figure(mechanism, grown, run_curves(mechanism, ALPHA, steps=steps), delta=delta)
+    # of the noisy sum a record that is zero and one that is not there are the same, and it was made of neighbours of one size
+    growing = None if mechanism.is_poisson else adjacency
+    grown = growth(mechanism, steps=steps, delta=delta, points=POINTS, progress=progress, adjacency=growing)
+    return run_figure(mechanism, grown, run_curves(mechanism, ALPHA, steps=steps, adjacency=adjacency), delta=delta)
 
 
 def run_figure(mechanism: Mechanism, growth: Growth, curves: RunCurves, *, delta: float) -> Figure:

@@ -59,7 +59,8 @@ class Layer:
             # of all there is, of nothing, or of a mass that may be too small to be written down
             large = 0.0 if first == 0 else -math.inf
             if 0 < first < loss.losses.size:
-                large = min(loss.log_mgf(theta, first) - log_mgf, 0.0)
+                # of a law without mass nothing is large
+                large = min(loss.log_mgf(theta, first) - log_mgf, 0.0) if math.isfinite(log_mgf) else -math.inf
             logs.append((count, log_mgf, large))
         return logs
 

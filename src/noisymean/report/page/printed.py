@@ -53,7 +53,7 @@ def account_command(answer: Account, asked_pair: Pair | None = None) -> str:
         **_described(answer.mechanism),
         "steps": answer.steps,
         **asked,
-        "adjacency": None if answer.adjacency is Adjacency.ADD_REMOVE else answer.adjacency.value,
+        "adjacency": None if answer.adjacency is answer.mechanism.adjacency else answer.adjacency.value,
         "pair": None if asked_pair is None else asked_pair.value,
     }
     return _command("account", **options)
@@ -77,6 +77,9 @@ def _described(mechanism: Mechanism) -> dict[str, object]:
     settings = _written(mechanism)
     if "target_epsilon" in settings:
         del settings["noise_multiplier"]
+    if not mechanism.rate_from_size and "batch_size" in settings:
+        # the rate says the same, and one of the two is enough
+        del settings["batch_size"]
     return settings
 
 

@@ -9,7 +9,7 @@ from typing import Any, final, get_args
 
 from noisymean.accounts import Pair
 from noisymean.errors import InvalidInput, NoisymeanError
-from noisymean.mechanisms import KINDS, Adjacency, Mechanism, from_plain
+from noisymean.mechanisms import KINDS, Adjacency, Mechanism, Sampling, from_plain
 from noisymean.report.asked_run import AskedRun
 from noisymean.report.page.releases import CodeRecord, code_record
 from noisymean.report.page.untrusted import BadRecord, Untrusted, text_of, unrecognised
@@ -117,7 +117,7 @@ def account_record(found: Untrusted) -> AccountRecord:
             steps,
             delta=found["delta"].number(0.0, 1.0) if asked == "delta" else None,
             epsilon=found["epsilon"].number(least=0.0) if asked == "epsilon" else None,
-            adjacency=found.get("adjacency", Adjacency.ADD_REMOVE.value).member(Adjacency),
+            adjacency=found.get("adjacency", mechanism.adjacency.value).member(Adjacency),
             pair=found.get("asked_pair").maybe(lambda pair: pair.member(Pair)),
         )
     except InvalidInput as fault:
@@ -159,6 +159,7 @@ _READERS: dict[str, Callable[[Untrusted], Any]] = {
     "sample_rate": Untrusted.text,
     "noise_multiplier": lambda stated: stated.number(least=0.0),
     "drop_last": Untrusted.flag,
+    "sampling": lambda stated: stated.member(Sampling).value,
 }
 
 
