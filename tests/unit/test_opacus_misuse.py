@@ -212,7 +212,7 @@ def test_what_is_shown_or_said_now_counts_against_what_was_seen() -> None:
     _, model, optimizer, loader = private(RECORDS, batch_size=BATCH, accountant=accountant)
     train(model, optimizer, loader, 2)
     ordinary = DataLoader(loader.dataset, batch_size=BATCH, shuffle=True)
-    undetermined(inspect(optimizer, data_loader=ordinary), "drawn by its RandomSampler")
+    undetermined(inspect(optimizer, data_loader=ordinary), "RandomSampler of the data loader, batches of 10 is shuffle")
     undetermined(inspect(optimizer, sampling="shuffle"), "sampling='shuffle'")
     undetermined(inspect(optimizer, data_loader=loader, sampling="shuffle"), "sampling='shuffle'")
     other = private(RECORDS, batch_size=20)[3]

@@ -2,12 +2,14 @@
 
 sampler      how batches are drawn: off the loader, off the batches that came, or told
 seen         what an optimizer shows: denominator, number of parameters, who counts its steps
+allocation   a sampler that puts each record into one batch of an epoch
+counting     the batches that a loader has drawn and no step has used
 watch        what each step was made of, when it is taken: one new batch, clipped, with new noise
 neighbours   what the run would have been on one record more or less
 grounds      what a verdict rests on
 inspection   inspect: mechanism, claimed / leaked / guaranteed so far, remedy
 accountant   an IAccountant that sees the denominator
-fixing       fix and poisson_loader: public constants instead of numbers computed from the data
+fixing       fix, poisson_loader and allocation_loader: public constants instead of numbers computed from the data
 """
 
 try:
@@ -20,7 +22,19 @@ except ModuleNotFoundError as fault:
     raise MissingDependency(str(fault.name), "audit") from None
 
 from noisymean.integrations.opacus.accountant import Accountant, NoGuarantee, register
-from noisymean.integrations.opacus.fixing import fix, poisson_loader
+from noisymean.integrations.opacus.allocation import RandomAllocationSampler
+from noisymean.integrations.opacus.fixing import allocation_loader, fix, poisson_loader
 from noisymean.integrations.opacus.inspection import Inspection, Spent, inspect
 
-__all__ = ["Accountant", "Inspection", "NoGuarantee", "Spent", "fix", "inspect", "poisson_loader", "register"]
+__all__ = [
+    "Accountant",
+    "Inspection",
+    "NoGuarantee",
+    "RandomAllocationSampler",
+    "Spent",
+    "allocation_loader",
+    "fix",
+    "inspect",
+    "poisson_loader",
+    "register",
+]

@@ -24,7 +24,16 @@ from opacus.accountants import IAccountant
 from noisymean.errors import InvalidInput
 from noisymean.integrations.opacus.inspection import Spent, checked_size, guaranteed, spent_by
 from noisymean.integrations.opacus.neighbours import Case, Facts, Stretch, cases, constants, promised
-from noisymean.integrations.opacus.sampler import PLANNED, UNKNOWN, Drawn, agreed, contradiction, not_poisson, of_loader
+from noisymean.integrations.opacus.sampler import (
+    PLANNED,
+    UNKNOWN,
+    Drawn,
+    agreed,
+    contradiction,
+    not_cut,
+    of_loader,
+    otherwise,
+)
 from noisymean.integrations.opacus.sampler import told as sampling_told
 from noisymean.integrations.opacus.seen import Made, Public, Seen, Told, made_by, noise_of
 from noisymean.integrations.opacus.watch import Used, Watch
@@ -174,15 +183,21 @@ class Accountant(IAccountant):  # type: ignore[misc]
         return found
 
     def _as_drawn(self, stretch: Stretch) -> Stretch:
-        """Batches of sizes that Poisson sampling does not show were not drawn so, whatever the loader is."""
+        """Batches of sizes that do not come of how they are drawn were not drawn so, whatever the loader is."""
         sizes, drawn = self._sizes.get(stretch.sample_rate), stretch.seen.drawn
         facts = self.facts()
-        if not sizes or facts is None or not drawn.poisson:
+        if not sizes or facts is None:
             return stretch
-        why_not = contradiction(sizes, facts.dataset_size, stretch.sample_rate)
+        size = self.batch_size if drawn.batch_size is None else drawn.batch_size
+        why_not = None
+        if drawn.poisson:
+            why_not = contradiction(sizes, facts.dataset_size, stretch.sample_rate)
+        elif drawn.is_cut and size is not None:
+            drop_last = self.drop_last if drawn.drop_last is None else drawn.drop_last
+            why_not = not_cut(sizes, facts.dataset_size, size, drop_last=bool(drop_last))
         if why_not is None:
             return stretch
-        return replace(stretch, seen=replace(stretch.seen, drawn=not_poisson(why_not, drawn.records)))
+        return replace(stretch, seen=replace(stretch.seen, drawn=otherwise(why_not, drawn.records)))
 
     def facts(self) -> Facts | None:
         """What is known beside the steps; None before the number of records is."""

@@ -8,6 +8,11 @@ accountants assume. Choose both before looking at the data, e.g. from a publishe
     loader = poisson_loader(train_set, sample_rate="1/100")            # instead of DataLoader(train_set, batch_size=600)
     model, optimizer, loader = engine.make_private(data_loader=loader, ...)
     fix(optimizer, denominator=600, data_loader=loader)
+
+Whoever wants each record once an epoch, as with a shuffled loader, has that too, and less is lost than with Poisson sampling:
+
+    loader = allocation_loader(train_set, batches=100)                  # instead of DataLoader(train_set, 600, shuffle=True)
+    model, optimizer, loader = engine.make_private(data_loader=loader, poisson_sampling=False, ...)
 """
 
 from __future__ import annotations
@@ -16,9 +21,11 @@ from types import MethodType
 from typing import Any
 
 from opacus.data_loader import DPDataLoader
+from torch.utils.data import DataLoader
 
 from noisymean.errors import InvalidInput, check_number
 from noisymean.integrations.opacus import seen
+from noisymean.integrations.opacus.allocation import RandomAllocationSampler
 from noisymean.integrations.opacus.neighbours import as_written, loader_code
 from noisymean.integrations.opacus.sampler import UNKNOWN, Drawn, RateMark, agreed, of_loader
 from noisymean.integrations.opacus.seen import Public, Told
@@ -33,9 +40,10 @@ def fix(optimizer: Any, *, denominator: float, data_loader: Any = None, sample_r
     rescales the gradients, so take the batch size that your learning rate was tuned for.
 
     The sampling rate must be public too, and an optimizer has no say in it: an ordinary data loader has the rate 1/ceil(N/b),
-    which one record more can change. Sample with `poisson_loader` and pass what make_private returned as `data_loader`: it shows
-    that its rate was given. `sample_rate` is for a sampler of your own, and is checked against what was seen. Steps that were
-    taken before the fix stay what they were.
+    which one record more can change. Sample with `poisson_loader`, or with `allocation_loader` and poisson_sampling=False, and
+    pass what make_private returned as `data_loader`: it shows that its rate was given. A loader that shuffles is let pass as
+    well: its denominator then leaks no more, and `inspect` says what the rest costs. `sample_rate` is for a sampler of your own,
+    and is checked against what was seen. Steps that were taken before the fix stay what they were.
 
     Works on every DPOptimizer of Opacus 1.x: flat, per layer, ghost, distributed (`denominator` is that of all workers
     together), and adaptive. There the noisy count of unclipped gradients is divided by the constant as well, and each record of
@@ -64,7 +72,7 @@ def _public_rate(drawn: Drawn, hook: Told | None, rate: float | None, written: R
     """The rate that is public: what the loader shows, else what is said of it."""
     known = exact_rate(written) if written is not None else as_written(hook.sample_rate) if hook is not None else None
     offered = "give make_private a poisson_loader" if known is None else f"give make_private {loader_code(known)}"
-    if drawn.poisson is False:
+    if drawn.other:
         raise InvalidInput("data_loader", drawn.how, "one that draws by Poisson sampling", offered)
     if rate is not None and hook is not None and hook.sample_rate != rate:
         raise InvalidInput("sample_rate", str(written), f"the rate of the data loader, {hook.sample_rate:.9g}", offered)
@@ -110,3 +118,28 @@ def poisson_loader(dataset: Any, *, sample_rate: Rate, **options: Any) -> Any:
     # make_private makes a loader of its own out of it, and takes this along
     loader.worker_init_fn = RateMark(float(rate), loader.worker_init_fn, dataset, loader.collate_fn)
     return loader
+
+
+def allocation_loader(dataset: Any, *, batches: int, generator: Any = None, **options: Any) -> Any:
+    """A data loader that puts each record into one of `batches` batches, chosen at random, anew in every epoch.
+
+    For make_private with poisson_sampling=False, which leaves a loader as it is; or for plain PyTorch. There are as many batches,
+    whatever the number of records. Some may be empty, and are put together as Opacus does: a step on one is noise alone, and has
+    to be taken. `options` go to DPDataLoader, which makes that function, and to DataLoader.
+    """
+    if options.get("distributed"):
+        raise InvalidInput("distributed", True, "left out", "each worker would allocate the records by itself")
+    sampler = RandomAllocationSampler(num_samples=len(dataset), batches=batches, generator=generator)
+    if not options.get("num_workers"):
+        # releases up to 1.3 would ask for 2, which torch refuses without workers
+        options.setdefault("prefetch_factor", None)
+    collate = DPDataLoader(dataset, sample_rate=1 / batches, **options).collate_fn
+    kept = {name: value for name, value in options.items() if name not in _OF_OPACUS}
+    loader: Any = DataLoader(dataset, batch_sampler=sampler, generator=generator, **{**kept, "collate_fn": collate})
+    # with poisson_sampling=True make_private makes a loader of its own out of it, whose rate was given too
+    loader.worker_init_fn = RateMark(1 / batches, loader.worker_init_fn, dataset, collate)
+    return loader
+
+
+# Options of a DPDataLoader that are no DataLoader's, or that say how batches are drawn.
+_OF_OPACUS = ("batch_first", "rand_on_empty", "distributed", "drop_last")

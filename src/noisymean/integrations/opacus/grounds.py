@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from noisymean.grounds import About, Ground, Known
 from noisymean.integrations.opacus.neighbours import Facts, Stretch, as_written
+from noisymean.mechanisms.sampling import Sampling
 
 
 def grounds_of(stretches: Sequence[Stretch], facts: Facts) -> tuple[Ground, ...]:
@@ -13,7 +14,7 @@ def grounds_of(stretches: Sequence[Stretch], facts: Facts) -> tuple[Ground, ...]
     last = stretches[-1]
     drawn, announced = last.seen.drawn, last.seen.announced
     return (
-        Ground(About.SAMPLER, "not Poisson" if drawn.poisson is False else "Poisson", drawn.known, drawn.how),
+        Ground(About.SAMPLER, drawn.in_words, drawn.known, drawn.how),
         _rate(last),
         _denominator(last, several=len({(one.seen.denominator, one.seen.public.denominator) for one in stretches}) > 1),
         _noise(stretches, facts),
@@ -33,7 +34,8 @@ def _rate(last: Stretch) -> Ground:
     if seen.public.sample_rate is None:
         return Ground(About.RATE, value, Known.SEEN, "the length of the data loader, which comes from N")
     if seen.drawn.public_rate:
-        return Ground(About.RATE, value, Known.SEEN, "a constant that poisson_loader was given")
+        given = "allocation_loader" if seen.drawn.sampling is Sampling.BALLS_IN_BINS else "poisson_loader"
+        return Ground(About.RATE, value, Known.SEEN, f"a constant that {given} was given")
     return Ground(About.RATE, value, Known.TOLD, "a constant of yours, sample_rate")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
@@ -11,6 +11,7 @@ from typing import Any, TypeAlias, final
 
 from noisymean import accountant
 from noisymean.accountant import Question
+from noisymean.accounts import Account
 from noisymean.errors import InvalidInput, Undefined, check_number
 from noisymean.grounds import Ground, resting_on
 from noisymean.integrations.opacus.grounds import grounds_of
@@ -19,6 +20,7 @@ from noisymean.integrations.opacus.neighbours import (
     Case,
     Facts,
     Stretch,
+    allocation_code,
     as_written,
     cases,
     constant_code,
@@ -39,7 +41,8 @@ from noisymean.integrations.opacus.seen import (
     see,
     told,
 )
-from noisymean.mechanisms import SGM, Mechanism, Rate, exact_rate
+from noisymean.mechanisms import SGM, Adjacency, Mechanism, Rate, Sampling, exact_rate
+from noisymean.mechanisms.opacus_rate import steps_at_most
 from noisymean.outward import at_least, at_most
 from noisymean.pairs import Datasets
 from noisymean.runs import Run
@@ -48,6 +51,10 @@ from noisymean.words import TooLarge
 
 _IF_ALIKE = (
     ", if every step was one new batch of this loader and nothing was changed on the way (Accountant() looks at each)"
+)
+_IF_WHOLE = (
+    ", if every step was one new batch of this loader, every epoch came to its end and nothing was changed on the way"
+    " (Accountant() looks at each)"
 )
 _SHARED = "one accountant counts the steps of several optimizers: give each its own engine, or attach Accountant()"
 _AMBIGUOUS = "several batch sizes fit, and leakage is the least of theirs; give batch_size= to be exact"
@@ -85,7 +92,7 @@ class Inspection:
 
     @property
     def steps(self) -> int:
-        """Steps that were accounted for; 1 if none was taken so far."""
+        """Steps that were accounted for; 1, or those of an epoch, if none was taken so far."""
         return sum(one.steps for one in self.stretches)
 
     @property
@@ -102,7 +109,8 @@ class Inspection:
         rate = f"{as_written(last.sample_rate)}"
         rate += ", public" if seen.public.sample_rate is not None else ", from the length of the data loader"
         noise = ", ".join(f"{value:g}" for value in dict.fromkeys(one.noise_multiplier for one in self.stretches))
-        counted = f"{self.taken:,} so far" if self.taken else "none so far: what one costs is shown"
+        one = "an epoch of them" if last.by_epochs else "one"
+        counted = f"{self.taken:,} so far" if self.taken else f"none so far: what {one} costs is shown"
         rows = [
             f"mechanism   {self.name}",
             f"  records   {self.dataset_size:,}    parameters {seen.dimension or 0:,}    noise multiplier {noise}",
@@ -113,12 +121,20 @@ class Inspection:
             f"  leakage   {_known(spent.leakage, at_least)}"
             + (f"    on this pair: {spent.pair}" if spent.pair else ""),
             f"  guarantee {_known(spent.guarantee, at_most)}",
-            f"verdict     {self.verdict}" + (_IF_ALIKE if self.verdict == "holds" and not self.watched else ""),
+            f"verdict     {self.verdict}" + self._if_alike(),
             f"remedy      {self.remedy}",
             "it rests on",
             *(f"  {ground}" for ground in spent.grounds),
         ]
         return "\n".join(rows + [f"- {note}" for note in spent.notes])
+
+    def _if_alike(self) -> str:
+        """What the verdict is for, where nobody has looked at the steps one by one."""
+        if self.watched or not self.taken or self.verdict == "undetermined":
+            return ""
+        if self.stretches[-1].by_epochs:
+            return _IF_WHOLE
+        return _IF_ALIKE if self.verdict == "holds" else ""
 
 
 def inspect(
@@ -140,10 +156,11 @@ def inspect(
 
     `data_loader` is the one that make_private returned and that the batches come from: it shows how they are drawn, and of how
     many records (`dataset_size`, otherwise). If you draw them yourself, say how: `sampling="poisson"`, and `sample_rate` if the
-    rate is public. `batch_size` and `drop_last` are those of the loader that make_private was *given*; without them all that
-    fit are considered. After make_private_with_epsilon repeat its `target_epsilon`, `target_delta` and `epochs`: the noise then
-    comes from the number of records. Where a noise multiplier only looks as if, `noise_multiplier` says that it is yours, or
-    that those of a schedule are. One record may be added or removed: the worse of the two counts. In a script::
+    rate is public; or `sampling="shuffle"`, and `batch_size`. `batch_size` and `drop_last` are those of the loader that
+    make_private was *given*; without them all that fit are considered. After make_private_with_epsilon repeat its
+    `target_epsilon`, `target_delta` and `epochs`: the noise then comes from the number of records. Where a noise multiplier only
+    looks as if, `noise_multiplier` says that it is yours, or that those of a schedule are. One record may be added or removed:
+    the worse of the two counts. In a script::
 
         print(noisymean.integrations.opacus.inspect(optimizer, data_loader=loader))
     """
@@ -185,7 +202,8 @@ def inspect(
     taken = sum(one.steps for one in stretches)
     if not taken:
         seen = replace(now, drawn=agreed(hook.drawn, drawn), noise_from_records=hook.noise_from_records)
-        stretches = [Stretch(noise_of(optimizer), hook.sample_rate, 1, seen)]
+        one = Stretch(noise_of(optimizer), hook.sample_rate, 1, seen)
+        stretches = [replace(one, steps=one.in_epoch) if one.by_epochs else one]
     stretches = [promised(one, rate) for one in stretches]
     seen_records = stretches[-1].seen.drawn.records
     facts = Facts(
@@ -209,7 +227,7 @@ def inspect(
         stretches=tuple(stretches),
         taken=taken,
         spent=spent,
-        remedy=_remedy(stretches[-1], mechanisms if known else (), spent.verdict, facts.dataset_size),
+        remedy=_remedy(stretches, mechanisms if known else (), spent, facts.dataset_size),
         watched=ours,
     )
 
@@ -265,7 +283,7 @@ def spent_by(stretches: Sequence[Stretch], found: Sequence[Case], facts: Facts, 
     if all(one.noisy for one in stretches):
         claimed = Run.of((one.claim, one.steps) for one in stretches).merged()
         is_the_run = all(
-            case.segments is not None and case.run.is_sum and case.run.sums() == claimed.told_sums() for case in found
+            case.is_poisson and case.run.is_sum and case.run.sums() == claimed.told_sums() for case in found
         )
         claim = Claim(*_claimed(claimed, Question(delta)), is_the_run)
     if pair:
@@ -277,7 +295,7 @@ def spent_by(stretches: Sequence[Stretch], found: Sequence[Case], facts: Facts, 
         leakage=leaked if pair else None,
         guarantee=sound,
         pair=pair,
-        notes=notes,
+        notes=(*notes, *_of_one_size(stretches, found, delta)),
         verdict=resting_on(decide(claim, leaked if pair else None, sound), grounds),
         grounds=grounds,
     )
@@ -292,6 +310,46 @@ def guaranteed(found: Sequence[Case], delta: float) -> tuple[float | None, tuple
         return None, tuple(notes)
     sound = max(_guaranteed(case.run, Question(delta)).value for case in found)
     return (sound, ()) if math.isfinite(sound) else (None, (str(TooLarge()),))
+
+
+def _of_one_size(stretches: Sequence[Stretch], found: Sequence[Case], delta: float) -> Iterator[str]:
+    """What batches that are not drawn by Poisson sampling lose to neighbours of the same size, where that is another number."""
+    known = [case.segments for case in found if case.segments is not None]
+    if len(known) < len(found) or any(not one.by_epochs or one.seen.counts for one in stretches):
+        return
+    if stretches[0].seen.drawn.sampling is Sampling.BALLS_IN_BINS and all(
+        isinstance(one, SGM) for segments in known for one, _ in segments
+    ):
+        # allocation to batches that are divided by a constant: one record added is one that was zero
+        return
+    # the training set is the smaller one of a pair; of several loaders that it may have had nobody knows which
+    *others, segments = (case.segments or () for case in sorted(found, key=lambda case: case.smaller))
+    if len(others) > 1:
+        return
+    alike = tuple(
+        (_of_size(one, mechanism), one.steps) for one, (mechanism, _) in zip(stretches, segments, strict=True)
+    )
+    try:
+        answer = _accounted(alike, delta, Adjacency.ZERO_OUT)
+    except Undefined:
+        return
+    yield (
+        "for neighbours of the same size, one record's gradient set to zero (zero-out):"
+        f" leakage {_known(answer.leakage.epsilon, at_least)}, guarantee {_known(answer.guarantee.epsilon, at_most)}"
+    )
+
+
+def _of_size(stretch: Stretch, mechanism: Mechanism) -> SGM:
+    """The same with a denominator that neighbours of one size share. `mechanism` has the training set for its smaller dataset."""
+    cut = stretch.seen.drawn.is_cut
+    return SGM(
+        sample_rate=as_written(stretch.sample_rate),
+        noise_multiplier=stretch.noise_multiplier,
+        sampling=mechanism.sampling,
+        dataset_size=mechanism.dataset_size if cut else None,
+        batch_size=mechanism.batch_size if cut else None,
+        drop_last=mechanism.drop_last if cut else False,
+    )
 
 
 def _unproved(case: Case) -> str:
@@ -331,12 +389,20 @@ _leaked = lru_cache(maxsize=64)(accountant.leaked)
 _guaranteed = lru_cache(maxsize=64)(accountant.guaranteed)
 
 
-def _remedy(last: Stretch, mechanisms: Sequence[Mechanism], verdict: str, size: int) -> str:
+@lru_cache(maxsize=64)
+def _accounted(run: tuple[tuple[Mechanism, int], ...], delta: float, adjacency: Adjacency) -> Account:
+    return accountant.account(run, delta=delta, adjacency=adjacency)
+
+
+def _remedy(stretches: Sequence[Stretch], mechanisms: Sequence[Mechanism], spent: Spent, size: int) -> str:
+    last = stretches[-1]
     public, batches = last.seen.public, max(last.seen.accumulated, 1)
     # of several batches for a step, each has its share of the rate
     rate = as_written(last.sample_rate) if batches == 1 else Fraction(1, max(round(batches / last.sample_rate), 1))
     constant = bool(mechanisms) and all(isinstance(one, SGM) for one in mechanisms)
     if constant and public.sample_rate is not None:
+        if last.by_epochs and spent.verdict != "holds":
+            return "report the guarantee: it is for random allocation, and the claim for Poisson sampling"
         return "none needed: neither the denominator nor the rate depends on the data"
     if last.seen.drawn.poisson is None:
         # what is to be changed is seen after that
@@ -344,14 +410,37 @@ def _remedy(last: Stretch, mechanisms: Sequence[Mechanism], verdict: str, size: 
     denominator = constant_code(last.seen.denominator or float(max(round(size * last.sample_rate), 1)))
     told = f"sample_rate='{rate}'"
     steps = []
-    if public.sample_rate is None or last.seen.drawn.public_rate:
+    if public.sample_rate is None or last.seen.drawn.public_rate or last.seen.drawn.is_cut:
         # a loader shows its rate, which need not be said then
         told = "data_loader=loader"
-    if public.sample_rate is None:
+    if last.seen.drawn.other or last.seen.drawn.is_cut:
+        poisson, allocated = _costs(stretches, mechanisms, rate, spent.delta)
+        steps.append(
+            f"give make_private {loader_code(rate)}{poisson}, or {allocation_code(rate)} with"
+            f" poisson_sampling=False{allocated}, and take the loader that it returns"
+        )
+    elif public.sample_rate is None:
         steps.append(f"give make_private {loader_code(rate)} and take the loader that it returns")
     steps.append(f"fix(optimizer, denominator={denominator}, {told})")
-    at_this_size = "none at this number of records; for every other: " if verdict == "holds" else ""
+    at_this_size = "none at this number of records; for every other: " if spent.verdict == "holds" else ""
     return at_this_size + ", then ".join(steps)
+
+
+def _costs(
+    stretches: Sequence[Stretch], mechanisms: Sequence[Mechanism], rate: Fraction, delta: float
+) -> tuple[str, str]:
+    """In brackets, what as many steps cost under Poisson sampling and under random allocation; nothing of an unknown run."""
+    if not mechanisms:
+        return "", ""
+    found = []
+    for sampling, at in ((Sampling.POISSON, Fraction(1, steps_at_most(rate))), (Sampling.BALLS_IN_BINS, rate)):
+        run = [
+            (SGM(sample_rate=at, noise_multiplier=one.noise_multiplier, sampling=sampling), one.steps)
+            for one in stretches
+        ]
+        epsilon = _accounted(tuple(run), delta, Adjacency.ADD_REMOVE).guarantee.epsilon
+        found.append("" if epsilon is None else f" (epsilon {at_most(epsilon, '.4g')})")
+    return found[0], found[1]
 
 
 def _known(value: float | None, rounded: Callable[[float], str]) -> str:

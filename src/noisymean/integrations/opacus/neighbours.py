@@ -10,14 +10,23 @@ been on the other dataset follows from where its numbers came from:
     floor(N q)                           public                FEASGM
     N q                                  public                EASGM
 
-The batch size b is not kept by Opacus, nor whether the loader drops its last batch. From N and L = ceil(N/b), or floor(N/b), b is
-known up to a small range, at the ends of which the rate may move with N and inside of which it does not: all of the cases are
-looked at. The noise may come from N as well (`make_private_with_epsilon`, or a recipe that does the same): where it may, and
+So for Poisson sampling, and for random allocation, whose rate is public. Batches that are cut from a dataset, shuffled or not,
+come from a loader of the user's, which shows their size b:
+
+    sum, or a public constant            1/ceil(N/b)           SGM, cut into batches of b
+    int(N/L)                             1/ceil(N/b)           OpacusLoader, likewise
+
+In an epoch of any of these a record is in one batch. So a stretch begins with an epoch, or nothing is known.
+
+Where Opacus draws by itself b is not kept, nor whether the loader drops its last batch. From N and L = ceil(N/b), or floor(N/b),
+b is known up to a small range, at the ends of which the rate may move with N and inside of which it does not: all of the cases
+are looked at. The noise may come from N as well (`make_private_with_epsilon`, or a recipe that does the same): where it may, and
 nobody says which, nothing is known.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -27,8 +36,9 @@ from typing import NamedTuple, final
 from noisymean.errors import InvalidInput
 from noisymean.integrations.opacus.sampler import Drawn
 from noisymean.integrations.opacus.seen import Seen
-from noisymean.mechanisms import EASGM, FEASGM, LEAST_NOISE, SGM, Mechanism, OpacusLoader, exact_rate
+from noisymean.mechanisms import EASGM, FEASGM, LEAST_NOISE, SGM, Mechanism, OpacusLoader, Sampling, exact_rate
 from noisymean.mechanisms.opacus_rate import steps_at_most
+from noisymean.mechanisms.sampling import Cut
 from noisymean.opacus_noise import may_be_calibrated, noise_multiplier
 from noisymean.runs import Run
 
@@ -110,6 +120,16 @@ class Stretch:
         return self.noise_multiplier >= LEAST_NOISE
 
     @property
+    def by_epochs(self) -> bool:
+        """Whether a record is in one batch of an epoch, so that whole epochs count."""
+        return self.seen.drawn.sampling in (Sampling.SHUFFLE, Sampling.CYCLIC, Sampling.BALLS_IN_BINS)
+
+    @property
+    def in_epoch(self) -> int:
+        """Steps of an epoch."""
+        return max(round(1 / self.sample_rate), 1)
+
+    @property
     def claim(self) -> SGM:
         """What an accountant of the noisy sum takes it for."""
         return SGM(sample_rate=Fraction(self.sample_rate), noise_multiplier=self.noise_multiplier)
@@ -125,6 +145,11 @@ class Case:
     why_not: str = ""
 
     @property
+    def is_poisson(self) -> bool:
+        """Whether it is known, and every batch drawn by Poisson sampling."""
+        return self.segments is not None and all(one.is_poisson for one, _ in self.segments)
+
+    @property
     def run(self) -> Run:
         """The segments together; only where they are known."""
         return Run.of(self.segments or ()).merged()
@@ -132,8 +157,10 @@ class Case:
 
 def cases(stretches: Sequence[Stretch], facts: Facts) -> list[Case]:
     """Every pair that the training set belongs to, under every data loader that it may have had."""
-    moving = list(dict.fromkeys(_rates(one) for one in stretches if _from_loader(one)))
-    choices = [loaders(facts, *rates) for rates in moving]
+    moving = list(dict.fromkeys(_source(one) for one in stretches if _from_loader(one)))
+    choices = [
+        cut_loaders(facts, one) if one.is_cut else loaders(facts, one.sample_rate, one.sampled) for one in moving
+    ]
     if len(list(product(*choices))) > _MOST_CASES:
         raise InvalidInput("batch_size", None, f"given for a run with {len(moving)} sampling rates")
     found = dict[Case, None]()
@@ -143,16 +170,30 @@ def cases(stretches: Sequence[Stretch], facts: Facts) -> list[Case]:
     return list(found)
 
 
-def _rates(stretch: Stretch) -> tuple[float, float | None]:
-    """What the accountant was told, and what the sampler has if it was seen."""
-    return stretch.sample_rate, stretch.seen.drawn.rate
+class Source(NamedTuple):
+    """What is known of a data loader: the rate that the accountant was told, and what was seen of its sampler."""
+
+    sample_rate: float
+    sampled: float | None
+    is_cut: bool
+    batch_size: int | None
+    drop_last: bool | None
+
+
+def _source(stretch: Stretch) -> Source:
+    drawn = stretch.seen.drawn
+    return Source(stretch.sample_rate, drawn.rate, drawn.is_cut, drawn.batch_size, drawn.drop_last)
 
 
 def _from_loader(stretch: Stretch) -> bool:
     """Whether the rate came from the length of an ordinary data loader, as far as anyone knows."""
     seen = stretch.seen
-    usual = seen.accumulated == 1 and bool(seen.drawn.poisson) and not seen.fault
-    return usual and seen.public.sample_rate is None and _is_recovered(seen.drawn.rate, stretch.sample_rate)
+    if seen.accumulated != 1 or seen.fault:
+        return False
+    if seen.drawn.is_cut:
+        return seen.drawn.rate in (None, stretch.sample_rate)
+    usual = bool(seen.drawn.poisson) and seen.public.sample_rate is None
+    return usual and _is_recovered(seen.drawn.rate, stretch.sample_rate)
 
 
 def _is_recovered(sampled: float | None, told: float) -> bool:
@@ -160,14 +201,21 @@ def _is_recovered(sampled: float | None, told: float) -> bool:
     return sampled is None or (1 / round(1 / sampled) == sampled and 1 / int(1 / sampled) == told)
 
 
-def _case(
-    stretches: Sequence[Stretch], facts: Facts, smaller: int, chosen: dict[tuple[float, float | None], Loaded]
-) -> Case:
+def _case(stretches: Sequence[Stretch], facts: Facts, smaller: int, chosen: dict[Source, Loaded]) -> Case:
     try:
-        segments = tuple((mechanism_of(one, facts, smaller, chosen.get(_rates(one))), one.steps) for one in stretches)
+        segments = tuple((mechanism_of(one, facts, smaller, chosen.get(_source(one))), one.steps) for one in stretches)
+        _need_whole_epochs(stretches)
     except Unknown as reason:
         return Case(smaller, None, str(reason))
     return Case(smaller, segments)
+
+
+def _need_whole_epochs(stretches: Sequence[Stretch]) -> None:
+    """Unknown where a stretch begins in the middle of an epoch: what is analysed is an epoch of one mechanism."""
+    if len({one.seen.drawn.sampling for one in stretches}) > 1:
+        raise Unknown("batches were drawn in several ways, one after the other")
+    if any(one.by_epochs and one.steps % one.in_epoch for one in stretches[:-1]):
+        raise Unknown("the noise, the denominator or the data loader was changed in the middle of an epoch")
 
 
 def mechanism_of(stretch: Stretch, facts: Facts, smaller: int, loaded: Loaded | None) -> Mechanism:
@@ -177,12 +225,19 @@ def mechanism_of(stretch: Stretch, facts: Facts, smaller: int, loaded: Loaded | 
     constant = seen.denominator is None or seen.public.denominator is not None
     if seen.public.sample_rate is not None:
         return _at_public_rate(stretch, facts, smaller, constant=constant)
+    if seen.drawn.sampling is Sampling.BALLS_IN_BINS:
+        raise Unknown(
+            "nobody knows where the number of batches comes from: give make_private an allocation_loader, or sample_rate="
+            f"'{as_written(stretch.sample_rate)}' if it is a constant of yours"
+        )
     if loaded is None:
         raise Unknown(f"the rate {seen.drawn.rate:.6g} of the sampler is not 1/L, and nobody knows what it comes from")
     if smaller == 0:
         raise Unknown("without its one record there is nothing to load")
     if loaded.batch_size > smaller and loaded.drop_last:
         raise Unknown(f"a loader that drops its last batch has none of {loaded.batch_size} on {smaller} records")
+    if seen.drawn.is_cut:
+        return _cut(stretch, facts, smaller, loaded, constant=constant)
     if loaded.batch_size > smaller:
         # one batch is all of the records, with one more as well
         return _at_public_rate(stretch, facts, smaller, constant=constant)
@@ -190,7 +245,7 @@ def mechanism_of(stretch: Stretch, facts: Facts, smaller: int, loaded: Loaded | 
 
 
 def _need_usual_steps(stretch: Stretch, facts: Facts) -> None:
-    """Unknown unless each step adds noise, of which it is known where it comes from, to one Poisson batch."""
+    """Unknown unless each step adds noise, of which it is known where it comes from, to one batch drawn in a known way."""
     seen, sigma = stretch.seen, stretch.noise_multiplier
     if not stretch.noisy:
         raise Unknown("no noise was added, so nothing is private: give make_private a noise_multiplier above 0")
@@ -202,7 +257,7 @@ def _need_usual_steps(stretch: Stretch, facts: Facts) -> None:
         raise Unknown(f"steps at the rate {stretch.sample_rate:.6g} are of another data loader than the optimizer's")
     if seen.divides_count:
         raise Unknown("adaptive clipping divides its noisy count by the size of the batch")
-    _need_poisson(seen.drawn, facts, stretch.sample_rate)
+    _need_known_batches(seen.drawn, facts, stretch.sample_rate)
     if not seen.announced and not facts.noise_is_known(stretch):
         raise Unknown(
             f"the noise multiplier {sigma:g} may have been calibrated to an epsilon, and so to the number of records: give"
@@ -214,21 +269,46 @@ def _at_rate_of_loader(
     stretch: Stretch, facts: Facts, smaller: int, loaded: Loaded, *, constant: bool
 ) -> OpacusLoader | SGM:
     """Where the rate is one over the length of a data loader: SGM if neither it nor the noise moves with N, and c is fixed."""
-    deltas = (None,) if facts.target is None else facts.target.deltas(facts.dataset_size)
-    found = [_loaded(stretch, facts, smaller, loaded, delta, constant=constant) for delta in deltas]
-    if len({one.noises for one in found}) > 1:
-        raise Unknown(_one_over_n(facts))
-    loader = found[0]
+    loader = _one_loader(stretch, facts, smaller, loaded, constant=constant)
     if not constant:
         return loader
     if loader.rate_moves:
         (before, _), (after, _) = loader.runs
         raise Unknown(f"the sampling rate is {before:.6g} on {smaller} records and {after:.6g} on {smaller + 1}")
+    _need_one_noise(loader, smaller)
+    # the sampler's rate: the accountant's is never smaller
+    return SGM(sample_rate=loader.rate, noise_multiplier=stretch.noise_multiplier)
+
+
+def _cut(stretch: Stretch, facts: Facts, smaller: int, loaded: Loaded, *, constant: bool) -> OpacusLoader | SGM:
+    """Batches that are cut from the dataset. What one record more does to their number is part of what is analysed."""
+    loader = _one_loader(stretch, facts, smaller, loaded, constant=constant)
+    if not constant:
+        return loader
+    _need_one_noise(loader, smaller)
+    return SGM(
+        dataset_size=smaller,
+        sample_rate=as_written(stretch.sample_rate),
+        batch_size=loaded.batch_size,
+        drop_last=loaded.drop_last,
+        noise_multiplier=stretch.noise_multiplier,
+        sampling=loader.sampling,
+    )
+
+
+def _need_one_noise(loader: OpacusLoader, smaller: int) -> None:
     if loader.noise_moves:
         before, after = loader.noises
         raise Unknown(f"the noise multiplier is {before:.6g} on {smaller} records and {after:.6g} on {smaller + 1}")
-    # the sampler's rate: the accountant's is never smaller
-    return SGM(sample_rate=loader.rate, noise_multiplier=stretch.noise_multiplier)
+
+
+def _one_loader(stretch: Stretch, facts: Facts, smaller: int, loaded: Loaded, *, constant: bool) -> OpacusLoader:
+    """What make_private does with this data loader, whatever the delta was that may have been meant."""
+    deltas = (None,) if facts.target is None else facts.target.deltas(facts.dataset_size)
+    found = [_loaded(stretch, facts, smaller, loaded, delta, constant=constant) for delta in deltas]
+    if len({one.noises for one in found}) > 1:
+        raise Unknown(_one_over_n(facts))
+    return found[0]
 
 
 def _loaded(
@@ -238,8 +318,10 @@ def _loaded(
     seen, sigma, target = stretch.seen, stretch.noise_multiplier, facts.target
     loader = OpacusLoader(
         dataset_size=smaller,
-        batch_size=loaded.batch_size,
+        # of batches that could be larger there is one, with all of the records
+        batch_size=min(loaded.batch_size, smaller + 1),
         drop_last=loaded.drop_last,
+        sampling=seen.drawn.sampling or Sampling.POISSON,
         # which a constant does not care about
         dimension=1 if constant else _dimension(seen),
         **(
@@ -260,18 +342,22 @@ def _loaded(
     return loader
 
 
-def _need_poisson(drawn: Drawn, facts: Facts, rate: float) -> None:
-    if drawn.poisson is None:
-        raise Unknown(drawn.how)
-    if not drawn.poisson:
+def _need_known_batches(drawn: Drawn, facts: Facts, rate: float) -> None:
+    if drawn.other:
         raise Unknown(
             f"no Poisson sampling ({drawn.how}): no number of ours, and none of Opacus' accountants, is for that"
         )
+    if drawn.sampling is Sampling.FIXED_SIZE:
+        raise Unknown(f"no Poisson sampling ({drawn.how}): `noisymean account` has numbers for batches of a fixed size")
+    if drawn.sampling is None:
+        raise Unknown(drawn.how)
     if drawn.records is not None and drawn.records != facts.dataset_size:
         raise InvalidInput(
             "dataset_size", facts.dataset_size, f"the records of the data loader, {drawn.records:,}", "leave it out"
         )
-    if drawn.rate is not None and (drawn.rate if drawn.public_rate else 1 / int(1 / drawn.rate)) != rate:
+    # Opacus reads the length of its own samplers off their rate
+    as_told = drawn.public_rate or not drawn.poisson
+    if drawn.rate is not None and (drawn.rate if as_told else 1 / int(1 / drawn.rate)) != rate:
         raise Unknown(f"the data loader samples at the rate {drawn.rate:.6g}, the accountant was told {rate:.6g}")
 
 
@@ -286,7 +372,7 @@ def _other_noise(expected: float, sigma: float) -> InvalidInput:
 
 def _at_public_rate(stretch: Stretch, facts: Facts, smaller: int, *, constant: bool) -> Mechanism:
     seen, sigma, dataset_size = stretch.seen, stretch.noise_multiplier, facts.dataset_size
-    rate = as_written(stretch.sample_rate)
+    rate, sampling = as_written(stretch.sample_rate), seen.drawn.sampling or Sampling.POISSON
     if facts.target is not None:
         # at a public rate the noise is public too, unless delta comes from N
         if facts.target.delta == "1/N":
@@ -303,18 +389,23 @@ def _at_public_rate(stretch: Stretch, facts: Facts, smaller: int, *, constant: b
         if expected != sigma:
             raise _other_noise(expected, sigma)
     if constant:
-        return SGM(sample_rate=rate, noise_multiplier=sigma)
-    floor = FEASGM(dataset_size=smaller, dimension=_dimension(seen), sample_rate=rate, noise_multiplier=sigma)
+        return SGM(sample_rate=rate, noise_multiplier=sigma, sampling=sampling)
+    dimension = _dimension(seen)
+    floor = FEASGM(
+        dataset_size=smaller, dimension=dimension, sample_rate=rate, noise_multiplier=sigma, sampling=sampling
+    )
     if int(dataset_size * stretch.sample_rate) == seen.denominator:
         # what Opacus makes of a product in floating point may be one less than its floor
         made = int(smaller * stretch.sample_rate), int((smaller + 1) * stretch.sample_rate)
         if made == floor.floors and made[0] > 0:
             return floor
         if made[0] == made[1] > 0:
-            return SGM(sample_rate=rate, noise_multiplier=sigma)
+            return SGM(sample_rate=rate, noise_multiplier=sigma, sampling=sampling)
         raise Unknown(f"Opacus divides by {made[0]} on {smaller} records and by {made[1]} on {smaller + 1}")
     if seen.denominator is not None and abs(float(dataset_size * rate) - seen.denominator) <= 1e-9 * seen.denominator:
-        return EASGM(dataset_size=smaller, dimension=_dimension(seen), sample_rate=rate, noise_multiplier=sigma)
+        return EASGM(
+            dataset_size=smaller, dimension=dimension, sample_rate=rate, noise_multiplier=sigma, sampling=sampling
+        )
     raise Unknown(_strange(seen, dataset_size, stretch.sample_rate))
 
 
@@ -340,6 +431,11 @@ def as_written(rate: float) -> Fraction:
 def loader_code(rate: Fraction) -> str:
     """The call that samples at `rate`, or at the nearest rate below that Opacus can sample at."""
     return f"poisson_loader(train_set, sample_rate='1/{steps_at_most(rate)}')"
+
+
+def allocation_code(rate: Fraction) -> str:
+    """The call that allocates records to the batches of an epoch, of which there are 1/`rate`."""
+    return f"allocation_loader(train_set, batches={math.ceil(1 / rate)})"
 
 
 def constant_code(denominator: float) -> str:
@@ -382,6 +478,33 @@ def _possible(facts: Facts, rate: float, sampled: float | None) -> Iterator[Load
                     yield Loaded(batch, drop_last)
 
 
+def cut_loaders(facts: Facts, source: Source) -> list[Loaded]:
+    """The data loaders that may have cut the batches: the one that was seen, or those of the batch size that was told."""
+    for name in ("batch_size", "drop_last"):
+        said, seen = getattr(facts, name), getattr(source, name)
+        if None not in (said, seen) and said != seen:
+            raise InvalidInput(name, said, f"that of the data loader, {seen}", "leave it out")
+    size = facts.batch_size if source.batch_size is None else source.batch_size
+    if size is None:
+        raise InvalidInput(
+            "batch_size", None, "given where batches are cut from the dataset", "or pass data_loader= that cuts them"
+        )
+    dropping = facts.drop_last if source.drop_last is None else source.drop_last
+    found = [
+        Loaded(size, drop_last)
+        for drop_last in ((False, True) if dropping is None else (dropping,))
+        if _is_length(Cut.of(facts.dataset_size, size, drop_last=drop_last).batches, source.sample_rate)
+    ]
+    if not found:
+        raise InvalidInput("batch_size", size, f"such that there are {1 / source.sample_rate:.6g} batches in an epoch")
+    return found
+
+
+def _is_length(batches: int, rate: float) -> bool:
+    """Whether a loader of so many batches tells the accountant this rate."""
+    return batches > 0 and 1 / batches == rate
+
+
 def _dimension(seen: Seen) -> int:
     if seen.dimension is None:
         raise InvalidInput("dimension", None, "the number of trainable parameters", "give it to the accountant")
@@ -401,7 +524,10 @@ def promised(stretch: Stretch, sample_rate: float | None) -> Stretch:
     seen = stretch.seen
     drawn, public = seen.drawn, seen.public
     told = sample_rate if sample_rate == stretch.sample_rate else public.sample_rate
-    if drawn.rate is not None:
+    if drawn.is_cut:
+        # one record more may be another batch, whatever is said
+        told = None
+    elif drawn.rate is not None:
         # what is seen counts: an ordinary loader's rate is not made public by a word
         told = stretch.sample_rate if drawn.public_rate else None
     return replace(stretch, seen=replace(seen, public=replace(public, sample_rate=told)))

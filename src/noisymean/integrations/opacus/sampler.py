@@ -1,61 +1,98 @@
 """How batches are drawn: read off the data loader, off the sizes of the batches that came, or told; else nobody knows.
 
-Every number of ours is for Poisson sampling, each record in a batch or not by itself. `make_private` sees to that unless it is
-told not to, and neither the optimizer nor the accountant is told which it was.
+The numbers of accountants are for Poisson sampling, each record in a batch or not by itself. `make_private` sees to that unless
+it is told not to, and neither the optimizer nor the accountant is told which it was. Of the other ways those are known that a
+DataLoader usually has, and random allocation; of any other nothing is.
 """
 
 from __future__ import annotations
 
 import inspect
 import math
-from collections import Counter, deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, final
 
-from opacus.utils.batch_memory_manager import BatchSplittingSampler
 from opacus.utils.uniform_sampler import DistributedUniformWithReplacementSampler, UniformWithReplacementSampler
 from scipy.stats import binom
-from torch.utils.data import DataLoader
+from torch.utils.data import BatchSampler, DataLoader, RandomSampler, SequentialSampler
 
 from noisymean.errors import InvalidInput
 from noisymean.grounds import Known
+from noisymean.integrations.opacus.allocation import RandomAllocationSampler
+from noisymean.integrations.opacus.counting import drawn_by
+from noisymean.mechanisms.sampling import Cut, Sampling
 
 # Batches whose sizes Poisson sampling would show once in so many runs are not taken for its own.
 _NEVER = math.log(1e-9)
-_AGAIN, _MOST_IN_A_ROW = -math.log(1e-30), 64
 TO_TELL = "pass data_loader= the one that make_private returned, or sampling='poisson' if you draw batches so yourself"
 
 
 @final
 @dataclass(frozen=True)
 class Drawn:
-    """`poisson` is None where nobody knows; `rate` and `records` are the sampler's own, None where it was not seen."""
+    """`sampling` is None where nobody knows, and where it is `other`: known, and none of those that are analysed.
 
-    poisson: bool | None
+    `rate` and `records` are the sampler's own, None where it was not seen; so are `batch_size` and `drop_last` of batches that
+    are cut, because such a loader stays the user's own.
+    """
+
+    sampling: Sampling | None
     known: Known
     how: str
     rate: float | None = None
     records: int | None = None
     public_rate: bool = False
+    other: bool = False
+    batch_size: int | None = None
+    drop_last: bool | None = None
+
+    @property
+    def poisson(self) -> bool | None:
+        """Whether it is Poisson sampling; None where nobody knows."""
+        if self.sampling is None:
+            return False if self.other else None
+        return self.sampling is Sampling.POISSON
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether an epoch is the dataset cut into batches."""
+        return self.sampling is not None and self.sampling.is_cut
+
+    @property
+    def in_words(self) -> str:
+        """A word for it; of what nobody knows, the one that accountants assume."""
+        if self.other:
+            return "not Poisson"
+        return "Poisson" if self.sampling in (None, Sampling.POISSON) else self.sampling.value
 
     def plain(self) -> dict[str, Any]:
         """For a checkpoint."""
-        return {**asdict(self), "known": self.known.value}
+        sampling = None if self.sampling is None else self.sampling.value
+        return {**asdict(self), "sampling": sampling, "known": self.known.value}
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> Drawn:
-        return cls(**{**plain, "known": Known(plain["known"])})
+        """The inverse; before other ways were known there was a word for Poisson sampling only."""
+        given = dict(plain)
+        if "poisson" in given:
+            poisson = given.pop("poisson")
+            given |= {"sampling": Sampling.POISSON.value if poisson else None, "other": poisson is False}
+        if unknown := ", ".join(sorted(set(given) - {one.name for one in fields(cls)})):
+            raise InvalidInput("state_dict", unknown, "written by this release of noisymean")
+        sampling = None if given["sampling"] is None else Sampling(given["sampling"])
+        return cls(**{**given, "sampling": sampling, "known": Known(given["known"])})
 
 
 UNKNOWN = Drawn(None, Known.ASSUMED, f"nobody has seen the data loader: {TO_TELL}")
 # For a calibration, which asks what a run would cost before there is one.
-PLANNED = Drawn(True, Known.ASSUMED, "no batch has been drawn yet")
+PLANNED = Drawn(Sampling.POISSON, Known.ASSUMED, "no batch has been drawn yet")
 
 
-def not_poisson(how: str, records: int | None, rate: float | None = None) -> Drawn:
-    """Batches that were seen to be drawn in another way."""
-    return Drawn(False, Known.SEEN, how, rate, records)
+def otherwise(how: str, records: int | None, rate: float | None = None) -> Drawn:
+    """Batches that were seen to be drawn in a way that is not analysed."""
+    return Drawn(None, Known.SEEN, how, rate, records, other=True)
 
 
 @final
@@ -87,26 +124,34 @@ class RateMark:
 
 def told(sampling: str | None) -> Drawn:
     """What the user says, in the words of `sampling`."""
-    words = ("poisson", "shuffle", "fixed-size", "balls-in-bins", "cyclic")
     if sampling is None:
         return UNKNOWN
+    words = [one.value for one in Sampling]
     if sampling not in words:
         raise InvalidInput("sampling", sampling, f"one of {', '.join(words)}")
-    return Drawn(sampling == "poisson", Known.TOLD, f"sampling='{sampling}'")
+    return Drawn(Sampling(sampling), Known.TOLD, f"sampling='{sampling}'")
 
 
 def agreed(first: Drawn, second: Drawn) -> Drawn:
-    """One of two accounts of the same batches: whoever says that they were not drawn so is believed."""
+    """One of two accounts of the same batches: whoever says that they were drawn in a way that is not analysed is believed."""
     if second == UNKNOWN or first == second:
         return first
     if first == UNKNOWN:
         return second
     for one, other in ((first, second), (second, first)):
-        if not one.poisson:
+        if one.sampling is None:
             return one if one.records is not None else replace(one, records=other.records)
+    if first.sampling is not second.sampling:
+        return Drawn(
+            None,
+            Known.ASSUMED,
+            f"{first.how} is {first.in_words}, and {second.how} is {second.in_words}: one of them is wrong",
+            records=first.records if second.records is None else second.records,
+            other=True,
+        )
     if first.rate is None or second.rate is None:
         return first if second.rate is None else second
-    if (first.rate, first.records) == (second.rate, second.records):
+    if replace(first, how="", public_rate=False) == replace(second, how="", public_rate=False):
         return first if second.public_rate else second
     return Drawn(
         None,
@@ -117,127 +162,71 @@ def agreed(first: Drawn, second: Drawn) -> Drawn:
 
 
 def of_loader(loader: Any) -> Drawn:
-    """What the loader does: it is Poisson sampling only if its batch sampler is one of Opacus' own."""
+    """What the loader does. Its samplers have to be the very ones that are known: a subclass may do anything."""
     if not isinstance(loader, DataLoader):
         raise InvalidInput("data_loader", type(loader).__name__, "a DataLoader", "pass what make_private returned")
-    sampler, records = poisson_sampler(loader), _length(loader.dataset)
-    if sampler is None:
-        drawn_by = type(getattr(loader, "sampler", None)).__name__
-        return not_poisson(f"batches of a {type(loader).__name__} drawn by its {drawn_by}", records)
+    (sampler, kind), records = drawn_by(loader), _length(loader.dataset)
     if type(loader).__iter__ is not DataLoader.__iter__:
-        return not_poisson(f"a {type(loader).__name__}, which hands out batches in a way of its own", records)
-    distributed = isinstance(sampler, DistributedUniformWithReplacementSampler)
-    rate, drawn_from = float(sampler.sample_rate), int(sampler.total_size if distributed else sampler.num_samples)
-    if drawn_from != records:
-        return not_poisson(f"a sampler of {drawn_from:,} records, and a dataset of {records or 0:,}", records)
-    if _makes_up_records(loader.collate_fn):
-        return not_poisson("rand_on_empty: an empty batch is replaced by a record that is made up", records, rate)
-    mark = loader.worker_init_fn
-    public = isinstance(mark, RateMark) and mark.is_of(loader, rate)
-    kind = DistributedUniformWithReplacementSampler if distributed else UniformWithReplacementSampler
-    return Drawn(True, Known.SEEN, f"{kind.__name__} of the data loader", rate, records, public)
-
-
-def poisson_sampler(loader: Any) -> Any:
-    """The sampler of a loader that draws by Poisson sampling; None if it does not."""
-    sampler: Any = loader.batch_sampler
-    # BatchMemoryManager cuts batches that are drawn as before
-    while type(sampler) is BatchSplittingSampler:
-        sampler = sampler.sampler
-    # a subclass may do anything
-    return sampler if type(sampler) in (*COUNTED, *COUNTED.values()) else None
-
-
-@final
-class Batches:
-    """The batches that a loader has drawn and no step has used so far. `before` are those of the accountant, of any loader."""
-
-    def __init__(self, before: dict[int, None], records: int, rate: float, *, in_order: bool) -> None:
-        self.left = 0
-        self.cut = 0
-        self.sizes = Counter[int]()
-        self._in_order = in_order
-        self._before = before
-        self._again = False
-        # two batches are the same with probability (q^2 + (1-q)^2)^N: so many in a row are, once in 10^30 pairs
-        same = -records * math.log(rate * rate + (1.0 - rate) * (1.0 - rate))
-        needed = _AGAIN / same if same > 0.0 else math.inf
-        self._last = deque[int](maxlen=math.ceil(needed) if needed <= _MOST_IN_A_ROW else 0)
-
-    def add(self, batch: Sequence[int], *, cut: bool) -> None:
-        """One more; `cut` into parts for one step."""
-        self.left += 1
-        self.cut += cut
-        self.sizes[len(batch)] += 1
-        self._last.append(hash(tuple(int(one) for one in batch)))
-        if self._last.maxlen and len(self._last) == self._last.maxlen:
-            key = hash(tuple(self._last))
-            self._again |= key in self._before
-            self._before[key] = None
-
-    def take(self, size: int | None, *, cut: bool) -> str:
-        """One less, for a step on `size` records; why it cannot be one of these, or nothing."""
-        if self._again:
-            return "the data loader drew the same batches again: its random numbers were started again"
-        if not self.left:
-            return "a step was taken on a batch that the data loader of make_private did not draw, or on one for the second time"
-        self.left -= 1
-        if cut:
-            self.cut -= 1
-            return "" if self.cut >= 0 else "several batches were put together for one step, by signal_skip_step"
-        if size is None:
-            self._in_order = False
-            return ""
-        self.sizes[size] -= 1
-        if self.sizes[size] < 0:
-            return f"a step was taken on {size} records, and the data loader of make_private drew no such batch"
-        if self._in_order and self.sizes[0]:
-            return "an empty batch was left out: that no step was taken on it tells what was in it"
-        return ""
-
-
-class _Counted(UniformWithReplacementSampler):  # type: ignore[misc]
-    batches: Batches
-
-    def __iter__(self) -> Any:
-        return _noted(self.batches, super().__iter__())
-
-
-class _CountedDistributed(DistributedUniformWithReplacementSampler):  # type: ignore[misc]
-    batches: Batches
-
-    def __iter__(self) -> Any:
-        return _noted(self.batches, super().__iter__())
-
-
-COUNTED: dict[type, type] = {
-    UniformWithReplacementSampler: _Counted,
-    DistributedUniformWithReplacementSampler: _CountedDistributed,
-}
-
-
-def _noted(batches: Batches, drawn: Iterable[Sequence[int]]) -> Any:
-    """What is drawn, noted when it is asked for, and by whom: whoever cuts batches asks for them himself."""
-    for batch in drawn:
-        frame: Any = inspect.currentframe()
-        batches.add(batch, cut=frame is not None and frame.f_back.f_code is BatchSplittingSampler.__iter__.__code__)
-        yield batch
-
-
-def counted(loader: Any, before: dict[int, None]) -> Batches | None:
-    """The batches that `loader` draws from now on; None where it does not draw by Poisson sampling."""
-    sampler = poisson_sampler(loader)
-    if sampler is None:
-        return None
-    if type(sampler) in COUNTED:
-        # a loader's sampler cannot be replaced once it is made, and its law is not touched
-        sampler.__class__ = COUNTED[type(sampler)]
-        # workers draw ahead of the steps
-        sampler.batches = Batches(
-            before, int(sampler.num_samples), float(sampler.sample_rate), in_order=not loader.num_workers
+        return otherwise(f"a {type(loader).__name__}, which hands out batches in a way of its own", records)
+    if kind is BatchSampler:
+        return _cut(loader, sampler, records)
+    if kind is RandomAllocationSampler:
+        found = Drawn(
+            Sampling.BALLS_IN_BINS,
+            Known.SEEN,
+            f"{kind.__name__} of the data loader, {sampler.batches} batches",
+            1 / sampler.batches,
+            records,
+            public_rate=True,
         )
-    found: Batches = sampler.batches
+        drawn_from = int(sampler.num_samples)
+    elif kind in (UniformWithReplacementSampler, DistributedUniformWithReplacementSampler):
+        distributed = kind is DistributedUniformWithReplacementSampler
+        rate, drawn_from = float(sampler.sample_rate), int(sampler.total_size if distributed else sampler.num_samples)
+        mark = loader.worker_init_fn
+        public = isinstance(mark, RateMark) and mark.is_of(loader, rate)
+        found = Drawn(Sampling.POISSON, Known.SEEN, f"{kind.__name__} of the data loader", rate, records, public)
+    else:
+        return otherwise(_by(loader), records)
+    if drawn_from != records:
+        return otherwise(f"a sampler of {drawn_from:,} records, and a dataset of {records or 0:,}", records)
+    if _makes_up_records(loader.collate_fn):
+        return otherwise("rand_on_empty: an empty batch is replaced by a record that is made up", records, found.rate)
     return found
+
+
+def _by(loader: Any) -> str:
+    # one that is a sampler of batches itself comes beside another that nobody asks
+    sampler = loader.sampler if loader.batch_sampler is None else loader.batch_sampler
+    return f"batches of a {type(loader).__name__} drawn by its {type(sampler).__name__}"
+
+
+def _cut(loader: Any, batches: Any, records: int | None) -> Drawn:
+    """Batches of a BatchSampler: cut from the dataset if what is below hands out each record once, shuffled or in order."""
+    below = batches.sampler
+    if type(below) not in (RandomSampler, SequentialSampler):
+        return otherwise(f"batches of a {type(loader).__name__} drawn by its {type(below).__name__}", records)
+    if records is None or len(below.data_source) != records:
+        return otherwise(f"a sampler of {len(below.data_source):,} records, and a dataset of {records or 0:,}", records)
+    shuffled, name = type(below) is RandomSampler, type(below).__name__
+    if shuffled and below.replacement:
+        return otherwise(f"{name} of the data loader, with replacement", records)
+    if shuffled and below.num_samples != records:
+        return otherwise(f"{name} of the data loader, {below.num_samples:,} of {records:,} records", records)
+    size, drop_last = int(batches.batch_size), bool(batches.drop_last)
+    length = Cut.of(records, size, drop_last=drop_last).batches
+    if not length:
+        return otherwise(f"no batch of {size} in {records:,} records, and others are dropped", records)
+    last = ", the last one dropped if it has less" if drop_last else ""
+    return Drawn(
+        Sampling.SHUFFLE if shuffled else Sampling.CYCLIC,
+        Known.SEEN,
+        f"{name} of the data loader, batches of {size}{last}",
+        1 / length,
+        records,
+        batch_size=size,
+        drop_last=drop_last,
+    )
 
 
 def _length(dataset: Any) -> int | None:
@@ -284,3 +273,15 @@ def contradiction(sizes: Counter[int], records: int, rate: float) -> str | None:
             f"{count} batches had {together} records together: more than Poisson sampling at the rate {rate:.6g} draws"
         )
     return None
+
+
+def not_cut(sizes: Counter[int], records: int, batch_size: int, *, drop_last: bool) -> str | None:
+    """Why batches of these sizes were not cut from `records` records; None where they may have been."""
+    cut = Cut.of(records, batch_size, drop_last=drop_last)
+    usual = {size for size, any_of_it in ((cut.size, cut.full), (cut.last, cut.last)) if any_of_it}
+    strange = sorted(set(sizes) - usual)
+    return (
+        f"a batch had {strange[0]} records: {records:,} are not cut so into batches of {batch_size}"
+        if strange
+        else None
+    )

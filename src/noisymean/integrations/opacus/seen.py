@@ -18,6 +18,7 @@ from opacus.optimizers import DPOptimizer
 
 from noisymean.errors import InvalidInput
 from noisymean.integrations.opacus.sampler import UNKNOWN, Drawn
+from noisymean.mechanisms.sampling import Sampling
 
 try:
     from opacus.utils import fast_gradient_clipping_utils as _ghost
@@ -63,6 +64,8 @@ class Seen:
     noise_from_records: bool | None = None
     # why this step is not the one that is analysed; empty if nothing speaks against it
     fault: str = ""
+    # a noisy count of unclipped gradients is released beside their sum; a gradient that is zero is among them
+    counts: bool = False
 
     def plain(self) -> dict[str, Any]:
         """For a checkpoint: numbers and text only."""
@@ -111,7 +114,8 @@ def see(optimizer: Any, *, accumulated: int = 1, drawn: Drawn = UNKNOWN, clips: 
         divides_count=is_adaptive(optimizer) and public.denominator is None,
         public=public,
         drawn=drawn,
-        fault=_changed(optimizer) or _clipped_otherwise(optimizer, clips),
+        fault=_changed(optimizer) or _clipped_otherwise(optimizer, clips) or _drawn_by_each(optimizer, drawn),
+        counts=is_adaptive(optimizer),
     )
 
 
@@ -121,6 +125,13 @@ def _changed(optimizer: Any) -> str:
         return f"a {type(optimizer).__name__} of your own: nobody knows what it does with gradients and noise"
     replaced = [name for name in _ITS_OWN if name in vars(optimizer)]
     return f"{replaced[0]} of the optimizer was replaced by another function" if replaced else ""
+
+
+def _drawn_by_each(optimizer: Any, drawn: Drawn) -> str:
+    """Why a record may be in several batches of an epoch: each worker has a loader of its own, with its own random numbers."""
+    if workers(optimizer) == 1 or drawn.sampling in (None, Sampling.POISSON):
+        return ""
+    return f"each of {workers(optimizer)} workers draws its own batches: a record may be in several of one step"
 
 
 def _clipped_otherwise(optimizer: Any, clips: Any) -> str:

@@ -1,6 +1,6 @@
 """What one optimizer's steps were really made of: looked at when it takes them, because nothing is left to see later.
 
-An accountant takes a step for one fresh Poisson batch, every record of it clipped once, and noise that was never used before.
+An accountant takes a step for one fresh batch, every record of it clipped once, and noise that was never used before.
 Opacus sees to that only as long as it is used as its tutorials do.
 """
 
@@ -13,7 +13,8 @@ from typing import Any, final
 import torch
 
 from noisymean.grounds import Known
-from noisymean.integrations.opacus.sampler import UNKNOWN, Drawn, counted, not_poisson, of_loader
+from noisymean.integrations.opacus.counting import Epoch, counted
+from noisymean.integrations.opacus.sampler import UNKNOWN, Drawn, of_loader, otherwise
 from noisymean.integrations.opacus.seen import GHOST, Made, Seen, batch_of, see, workers
 
 # So many coordinates of the noise, to so many decimals, are the same in two steps once in 10^20 pairs of steps.
@@ -29,15 +30,20 @@ class Used:
 
     noises: dict[int, None] = field(default_factory=dict)
     batches: dict[int, None] = field(default_factory=dict)
+    # how far the epoch is, of batches in which a record is once an epoch
+    epoch: Epoch = field(default_factory=Epoch)
 
     def plain(self) -> dict[str, list[int]]:
         """For a checkpoint."""
-        return {"noises": list(self.noises)[:_KEPT], "batches": list(self.batches)[:_KEPT]}
+        kept = {"noises": list(self.noises)[:_KEPT], "batches": list(self.batches)[:_KEPT]}
+        return {**kept, "left_in_epoch": [self.epoch.left]}
 
     def add(self, plain: Mapping[str, Sequence[int]]) -> None:
         """What a checkpoint has kept."""
         for name, known in (("noises", self.noises), ("batches", self.batches)):
             known.update(dict.fromkeys(int(one) for one in plain[name]))
+        # those that were written before epochs were looked at have numbers for Poisson sampling only
+        self.epoch.left = max(self.epoch.left, *map(int, plain.get("left_in_epoch", [0])))
 
 
 @final
@@ -46,7 +52,8 @@ class Watch:
 
     def __init__(self, made: Made, drawn: Drawn, used: Used, noise_from_records: bool | None) -> None:
         self._loader, self._drawn = made.loader, drawn
-        self._batches = None if made.loader is None else counted(made.loader, used.batches)
+        known = made.loader is not None and not drawn.other
+        self._batches = None if not known else counted(made.loader, used.batches, used.epoch)
         self._clips = made.module if hasattr(made.module, "get_norm_sample") else None
         self._norms: Any = None
         self._noises, self._noise_from_records = used.noises, noise_from_records
@@ -80,11 +87,11 @@ class Watch:
         now = of_loader(self._loader)
         if now != self._drawn and self._drawn.known is Known.SEEN:
             why = "the data loader was changed after make_private"
-            return now if not now.poisson else not_poisson(why, self._drawn.records)
+            return now if now.other else otherwise(why, self._drawn.records)
         if self._batches is None:
             return self._drawn
         why_not = self._batches.take(size, cut=bool(optimizer._is_last_step_skipped))
-        return not_poisson(why_not, self._drawn.records) if why_not else self._drawn
+        return otherwise(why_not, self._drawn.records) if why_not else self._drawn
 
     def _used_noise(self, optimizer: Any) -> str:
         """Why the noise of this step is none: it is missing, or another step had it."""
