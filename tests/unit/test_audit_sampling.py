@@ -19,7 +19,7 @@ from noisymean.audit.reference import closed_form, pair_of, reference, weighted
 from noisymean.errors import InvalidInput, Undefined
 from noisymean.laws.closed import Gaussian
 from noisymean.laws.subsampled import Subsampled
-from noisymean.mechanisms import Adjacency, PublicRate, Sampling
+from noisymean.mechanisms import Adjacency, Mechanism, PublicRate, Sampling
 from noisymean.numerics.logs import Array
 from noisymean.targets import registry
 from noisymean.targets.batches import Batches
@@ -34,8 +34,12 @@ KINDS: dict[str, type[PublicRate]] = {"sgm": nm.SGM, "easgm": nm.EASGM, "asgm": 
 
 def mechanism(
     sampling: Sampling, size: int = 6, batch: int = 2, n: int = 2, kind: str = "sgm", sigma: float = 1.0, **more: Any
-) -> PublicRate:
+) -> Mechanism:
     """Batches of that size; where the rate says it all it is 1/t with t batches."""
+    if kind == "opacus-loader":
+        return nm.OpacusLoader(
+            dataset_size=size, dimension=n, batch_size=batch, noise_multiplier=sigma, sampling=sampling, **more
+        )
     rate = f"1/{-(-size // batch)}" if sampling is Sampling.BALLS_IN_BINS else f"{batch}/{size}"
     sized: dict[str, Any] = {} if sampling in (Sampling.BALLS_IN_BINS, Sampling.POISSON) else {"batch_size": batch}
     return KINDS[kind](
@@ -115,7 +119,7 @@ def test_no_dataset_is_too_large_to_be_counted() -> None:
 # --- the optimal test --------------------------------------------------------------------------------------------------
 
 
-def epochs_written_out(one: PublicRate, size: int) -> Iterator[tuple[float, list[set[int]]]]:
+def epochs_written_out(one: Mechanism, size: int) -> Iterator[tuple[float, list[set[int]]]]:
     """Probability and batches of every epoch of records 0 ... size - 1; the record is 0."""
     batch = one.batch_size
     match one.drawn:
@@ -137,7 +141,21 @@ def normal_density(x: Array, scale: float) -> float:
     return float(np.exp(-(x @ x) / (2.0 * scale**2))) / (2.0 * np.pi * scale**2) ** (x.size / 2)
 
 
-def plain_density(one: PublicRate, rows: Array, bound: float, x: Array) -> float:
+def plain_divisor(one: Mechanism, size: int, batch: int) -> float:
+    match one.name:
+        case "easgm":
+            return float(size * one.rate)
+        case "feasgm":
+            return max(int(size * one.rate), 1)
+        case "asgm":
+            return max(batch, 1)
+        case "opacus-loader":
+            length = size // one.batch_size if one.drop_last else -(-size // one.batch_size)
+            return int(size * (1 / length))
+    return 1.0
+
+
+def plain_density(one: Mechanism, rows: Array, bound: float, x: Array) -> float:
     """log density of a run x, of shape (steps, n), on records with these gradients; the record's is the first."""
     size, total, at = len(rows), 0.0, 0
     written = list(epochs_written_out(one, size))
@@ -147,13 +165,7 @@ def plain_density(one: PublicRate, rows: Array, bound: float, x: Array) -> float
         for weight, batches in written:
             term = weight
             for output, batch in zip(here, batches, strict=False):
-                q = float(one.rate)
-                divisor = {
-                    "sgm": 1.0,
-                    "easgm": size * q,
-                    "feasgm": max(int(size * one.rate), 1),
-                    "asgm": max(len(batch), 1),
-                }[one.name]
+                divisor = plain_divisor(one, size, len(batch))
                 mean = sum((rows[who] for who in batch), start=np.zeros(x.shape[1])) / divisor
                 scale = one.noise_multiplier * bound / divisor
                 term *= normal_density(output - mean, scale)
@@ -164,7 +176,7 @@ def plain_density(one: PublicRate, rows: Array, bound: float, x: Array) -> float
 
 
 @pytest.mark.parametrize("sampling", SAMPLINGS)
-@pytest.mark.parametrize("kind", list(KINDS))
+@pytest.mark.parametrize("kind", [*KINDS, "opacus-loader"])
 @pytest.mark.parametrize("between", ADJACENCIES, ids=lambda one: one.value)
 @pytest.mark.parametrize("structure", [Gradients.ZERO, Gradients.ALIGNED, Gradients.OPPOSED])
 @pytest.mark.parametrize(("size", "batch", "drop"), [(4, 1, False), (4, 2, False), (3, 2, False), (4, 3, True)])
@@ -172,6 +184,8 @@ def test_log_ratio_is_that_of_densities_written_out(
     sampling: Sampling, kind: str, between: Adjacency, structure: Gradients, size: int, batch: int, drop: bool
 ) -> None:
     """Rounds that end within an epoch, batches that are dropped, epochs that are longer on D', denominators that move."""
+    if kind == "opacus-loader" and not sampling.is_cut:
+        return
     if between is Adjacency.ADD_REMOVE and not drop:
         size = {1: 3, 2: 2}[batch] if size == 4 else size
     one = mechanism(sampling, size, batch, kind=kind, sigma=0.8, drop_last=drop and sampling.is_cut)
@@ -280,13 +294,13 @@ def test_poisson_batches_of_a_zeroed_record(kind: str, gradients: Gradients) -> 
         assert ks_2samp(pair.log_ratio(real, 1), pair.log_ratio(drawn, 1)).pvalue > 1e-6
 
 
-def plain_poisson(one: PublicRate, rows: Array, bound: float, x: Array) -> float:
+def plain_poisson(one: Mechanism, rows: Array, bound: float, x: Array) -> float:
     total, q, size = 0.0, float(one.rate), len(rows)
     for batch in product((0, 1), repeat=size):
         count = sum(batch)
-        divisor = {"sgm": 1.0, "easgm": size * q, "feasgm": max(int(size * one.rate), 1), "asgm": max(count, 1)}
-        scale = one.noise_multiplier * bound / divisor[one.name]
-        mean = np.array(batch) @ rows / divisor[one.name]
+        divisor = plain_divisor(one, size, count)
+        scale = one.noise_multiplier * bound / divisor
+        mean = np.array(batch) @ rows / divisor
         density = normal_density(x - mean, scale)
         total += q**count * (1 - q) ** (size - count) * density
     return float(np.log(total))

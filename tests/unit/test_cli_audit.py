@@ -139,6 +139,27 @@ def test_several_rounds(capsys: pytest.CaptureFixture[str]) -> None:
     assert found["configuration"]["target"]["steps"] == 3
 
 
+SHUFFLED = [
+    *("--mechanism", "sgm", "--dataset-size", "40", "--dimension", "2", "--batch-size", "4", "--noise-multiplier", "1"),
+    *("--steps", "10", "--seed", "1", "--trials", "2000"),
+]
+
+
+def test_how_batches_are_drawn(capsys: pytest.CaptureFixture[str]) -> None:
+    shuffled = record(capsys, "synthetic", *SHUFFLED, "--sampling", "shuffle", "--gradients", "opposed")
+    assert (shuffled["sampling"], shuffled["adjacency"]) == ("shuffle", "zero-out")
+    assert shuffled["verdict"] == "violated"
+    assert shuffled["configuration"]["target"]["mechanism"]["batch_size"] == 4
+    thrown = record(capsys, "synthetic", *SHUFFLED, "--sampling", "balls-in-bins", "--gradients", "zero")
+    assert thrown["sampling"] == "balls-in-bins"
+    assert thrown["verdict"] == "not-violated"
+    words = ["--sampling", "cyclic", "--drop-last", "--adjacency", "add-remove", "--gradients", "aligned"]
+    assert record(capsys, "synthetic", *SHUFFLED, *words)["adjacency"] == "add-remove"
+    plain = record(capsys, "synthetic", *SUM, "--trials", "200", "--gradients", "zero")
+    assert (plain["sampling"], plain["adjacency"]) == ("poisson", "add-remove")
+    assert "adjacency" not in plain["configuration"]["target"]
+
+
 def test_a_plot(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     target = tmp_path / "a.svg"
     assert answer(capsys, "synthetic", *SMALL, "--trials", "300", "--plot", str(target))[0] == 0
@@ -215,6 +236,14 @@ def test_too_few_trials_are_told_before_they_are_run(capsys: pytest.CaptureFixtu
             ["synthetic", *SMALL, "--dimension", "1e12", "--gradients", "zero"],
             "--dimension=1e12: must be at most 536870912 over the number of steps, to be run; the accountant has",
         ),
+        (["synthetic", *SHUFFLED, "--sampling", "odd"], "--sampling=odd: must be one of poisson, shuffle"),
+        (["synthetic", *SHUFFLED, "--drop-last"], "left out without opacus-loader"),
+        (["synthetic", *SHUFFLED, "--adjacency", "replace-one"], "must be add-remove or zero-out"),
+        (
+            ["synthetic", *SHUFFLED, "--sampling", "shuffle", "--distinguisher", "paper"],
+            "must be likelihood-ratio or learned for shuffle batches and zero-out",
+        ),
+        (["opacus", "--sampling", "shuffle"], "--sampling=shuffle: must be left out: a release of Opacus"),
         (["nothing.py:release"], "there is no file nothing.py"),
         (["nothing"], "must be one of synthetic, opacus, opacus==X"),
     ],

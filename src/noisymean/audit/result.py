@@ -13,6 +13,7 @@ from noisymean.audit.reference import Reference
 from noisymean.audit.trials import Plan
 from noisymean.audit.verdict import TrialVerdict
 from noisymean.laws.closed import EpsilonDelta
+from noisymean.mechanisms import Adjacency, Sampling
 from noisymean.outward import at_least, at_most
 from noisymean.results import Lines, Result, finite, listed
 from noisymean.tradeoff import TradeOff
@@ -107,9 +108,19 @@ class Audit(Result):
             "gdp_parametric": {name: finite(value) for name, value in asdict(found.parametric).items()},
             "seed": self.plan.seed,
             "interrupted": self.interrupted,
+            # how batches are drawn and what neighbours differ in, where the target says so
+            **self._drawn(),
             "configuration": self.plan.configuration(),
             "version": import_module("noisymean").__version__,
         }
+
+    def _drawn(self) -> dict[str, object]:
+        """Of a synthetic target, whose configuration leaves out what was there before there was anything else."""
+        target = self.plan.configuration()["target"]
+        if target.get("target") != "synthetic":
+            return {"sampling": None, "adjacency": None}
+        sampling = target["mechanism"].get("sampling", Sampling.POISSON.value)
+        return {"sampling": sampling, "adjacency": target.get("adjacency", Adjacency.ADD_REMOVE.value)}
 
     def columns(self) -> Mapping[str, Sequence[object]]:
         """The audited curve, and beside it what is claimed and what is true."""

@@ -60,9 +60,11 @@ def command(
     what is lost, at the stated confidence. Ctrl-C reports what is there so far; with --store, the audit can be resumed.
 
     \b
-    Example:
+    Examples:
       noisymean audit synthetic --mechanism easgm --dataset-size 4 --dimension 100 \\
           --sample-rate 0.05 --noise-multiplier 10 --seed 1
+      noisymean audit synthetic --mechanism sgm --dataset-size 40 --dimension 2 --batch-size 4 \\
+          --sampling shuffle --gradients opposed --noise-multiplier 1 --steps 10 --seed 1
     """
     gated = limits.gate()
     figure = None if plot is None else plot_file("plot", plot)

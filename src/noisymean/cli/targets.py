@@ -13,7 +13,7 @@ from noisymean.cli import options, values
 from noisymean.cli.complaints import Missing, option
 from noisymean.cli.mechanism import mechanism_of
 from noisymean.errors import InvalidInput
-from noisymean.mechanisms import KINDS, SGM, exact_rate
+from noisymean.mechanisms import KINDS, SGM, Adjacency, Mechanism, exact_rate
 from noisymean.targets import entry, files
 from noisymean.targets.callable_ import UserCallable
 from noisymean.targets.functions import is_builder, takes_gradients
@@ -35,6 +35,15 @@ class Typed(options.Group):
     dimension: options.Dimension = None
     sample_rate: options.SampleRate = None
     batch_size: options.BatchSize = None
+    sampling: options.SamplingName = None
+    drop_last: Annotated[
+        bool,
+        options.flag("--drop-last", "opacus-loader, shuffle and cyclic: a last batch that is not full is dropped."),
+    ] = False
+    adjacency: Annotated[
+        _Text,
+        options.text("NAME", "Neighbours of a synthetic target: add-remove or zero-out [default: as in account]."),
+    ] = None
     noise_multiplier: Annotated[_Text, options.text("s", "Noise over the clipping bound.")] = None
     max_grad_norm: Annotated[_Text, options.text("C", "Clipping bound [default: 0.1].")] = None
     gradients: Annotated[_Text, options.text("KIND", "random, zero, aligned or opposed [default: random].")] = None
@@ -88,12 +97,22 @@ _RUN = (*_NUMBERS, "gradients")
 
 
 def _synthetic(text: str, typed: Typed, seed: int) -> Target:
-    typed.only("a synthetic target", "mechanism", *_RUN)
+    typed.only("a synthetic target", "mechanism", *_RUN, "sampling", "drop_last", "adjacency")
     typed.need("mechanism", "noise_multiplier", "dataset_size", "dimension")
-    mechanism = mechanism_of(name=typed.mechanism, **{name: getattr(typed, name) for name in _SIZES})
     kind = values.choice("gradients", typed.gradients or Gradients.RANDOM.value, Gradients)
     rest = {name: value for name, value in typed.settings().items() if name in ("max_grad_norm", "steps")}
-    return entry.target_of(mechanism, gradients=kind, gradient_seed=seed, **rest)
+    if typed.adjacency is not None:
+        rest["adjacency"] = values.choice("adjacency", typed.adjacency, Adjacency)
+    return entry.target_of(_mechanism(typed), gradients=kind, gradient_seed=seed, **rest)
+
+
+def _mechanism(typed: Typed) -> Mechanism:
+    """The mechanism of a synthetic target, with the batches that were asked for."""
+    sizes = {name: getattr(typed, name) for name in _SIZES}
+    made = mechanism_of(name=typed.mechanism, drop_last=typed.drop_last, sampling=typed.sampling, **sizes)
+    if typed.sampling not in (None, made.drawn.value):
+        raise InvalidInput("sampling", typed.sampling, f"{made.drawn.value} for {made.name}")
+    return made
 
 
 def _opacus(text: str, typed: Typed, seed: int) -> Target:
