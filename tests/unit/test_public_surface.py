@@ -27,6 +27,7 @@ PUBLIC = [
     "OpacusLoader",
     "Pair",
     "PublicRate",
+    "Sampling",
     "Segment",
     "Undefined",
     "__version__",

@@ -1,10 +1,11 @@
 """What runs: one round of DP-SGD as a frozen value. No accounting in here.
 
-- `base`    what a mechanism is, its two families, neighbours, adjacency, the registry
-- `kinds`   the paper's: SGM, EASGM, FEASGM, ASGM
-- `loader`  what a user of Opacus 1.x runs
-- `rates`   rates as they were written
-- `sampling` how batches are drawn
+- `base`         what a mechanism is, its two families, neighbours, adjacency, the registry
+- `public_rate`  those whose rate was written down
+- `kinds`        the paper's: SGM, EASGM, FEASGM, ASGM
+- `loader`       what a user of Opacus 1.x runs
+- `rates`        rates as they were written
+- `sampling`     how batches are drawn
 """
 
 from noisymean.mechanisms.base import (
@@ -18,13 +19,13 @@ from noisymean.mechanisms.base import (
     DatasetDenominator,
     Mechanism,
     Neighbours,
-    PublicRate,
     Segment,
     from_plain,
     register,
 )
 from noisymean.mechanisms.kinds import ASGM, EASGM, FEASGM, SGM, moving_pair, with_public_size
 from noisymean.mechanisms.loader import LoaderRun, OpacusLoader
+from noisymean.mechanisms.public_rate import PublicRate
 from noisymean.mechanisms.rates import Rate, ToldRate, exact_rate
 from noisymean.mechanisms.sampling import Cut, Sampling
 

@@ -25,7 +25,7 @@ from typing import Any, ClassVar, NamedTuple, Self, TypeVar, final
 import numpy as np
 
 from noisymean.errors import InvalidInput, Undefined, Unproved, check_number
-from noisymean.mechanisms.rates import Rate, ToldRate, exact_rate
+from noisymean.mechanisms.rates import ToldRate
 from noisymean.mechanisms.sampling import Cut, Sampling
 from noisymean.numerics.logs import Array
 from noisymean.words import DenominatorFalls, NoiseMoves, Note, RateMoves, rate_text
@@ -376,63 +376,6 @@ def from_plain(plain: dict[str, Any]) -> Mechanism:
     if name not in KINDS:
         raise InvalidInput("mechanism", name, f"one of {', '.join(KINDS)}")
     return KINDS[name](**settings)
-
-
-@dataclass(frozen=True, kw_only=True)
-class PublicRate(Mechanism):
-    """A mechanism whose rate is a number that was written down: the same for every N."""
-
-    dataset_size: int
-    dimension: int
-    sample_rate: Rate
-    noise_multiplier: float
-    sampling: Sampling | str = Sampling.POISSON
-    batch_size: int | None = None
-    drop_last: bool = False
-    unsaid = ("sampling", "batch_size", "drop_last")
-    samplings = tuple(Sampling)
-
-    def __post_init__(self) -> None:
-        self._fix(sample_rate=exact_rate(self.sample_rate))
-        super().__post_init__()
-        if self.is_poisson:
-            self._only_drawn_otherwise()
-        else:
-            self._fix_batches()
-
-    @final
-    def _only_drawn_otherwise(self) -> None:
-        for name, value in (("batch_size", self.batch_size), ("drop_last", self.drop_last or None)):
-            if value is not None:
-                raise InvalidInput(name, value, "left out with Poisson sampling", "the rate says it all")
-
-    @final
-    def _fix_batches(self) -> None:
-        """The size of a batch where N q is one; whole batches in an epoch where nothing else is known."""
-        rate, drawn = exact_rate(self.sample_rate), self.drawn
-        expected = None if self.dataset_size is None else self.dataset_size * rate
-        if self.batch_size is not None:
-            self._fix(batch_size=whole("batch_size", self.batch_size, 1, LARGEST_DATASET))
-        elif expected is not None and expected.denominator == 1 and drawn is not Sampling.BALLS_IN_BINS:
-            self._fix(batch_size=int(expected))
-        if self.drop_last and not drawn.is_cut:
-            raise InvalidInput("drop_last", True, "left out unless batches are cut", "shuffle or cyclic")
-        known = self.batch_size is not None and self.dataset_size is not None
-        if drawn is Sampling.FIXED_SIZE:
-            if expected is not None and not known:
-                raise InvalidInput("sample_rate", str(rate), "b/N for a whole batch size b", "give batch_size")
-            if known and not self.batch_size <= self.dataset_size + 1:  # type: ignore[operator]
-                raise InvalidInput("batch_size", self.batch_size, f"at most the dataset size {self.dataset_size}")
-        elif (drawn is Sampling.BALLS_IN_BINS or not known) and rate.numerator != 1:
-            raise InvalidInput(
-                "sample_rate", str(rate), f"1/t for a whole number t of batches in an epoch of {drawn.value} batches",
-                f"the nearest below is 1/{math.ceil(1 / rate)}",
-            )  # fmt: skip
-
-    @final
-    def rate_at(self, size: int) -> Fraction:
-        """As it was written."""
-        return exact_rate(self.sample_rate)
 
 
 class BatchDenominator(Mechanism):

@@ -23,9 +23,9 @@ from noisymean.mechanisms.base import (
     BatchDenominator,
     DatasetDenominator,
     Mechanism,
-    PublicRate,
     register,
 )
+from noisymean.mechanisms.public_rate import PublicRate
 from noisymean.numerics.logs import Array
 from noisymean.words import FloorStays, FloorSteps, Note
 

@@ -1,284 +1,35 @@
-r"""Batches that are not drawn by Poisson sampling: explicit pairs and proofs for each way, each with its adjacency.
-
-In units of the noise of D a full gradient has length 1/sigma. t batches in an epoch; a started epoch counts whole in a guarantee.
-Proofs are in docs/theory.md, "Batches that are not drawn by Poisson sampling".
-
-Neighbours of one size (zero-out, replace-one): N is public, so every denominator is a constant here.
-
-    shuffle, cyclic   the order revealed, a record is in one batch of an epoch: one Gaussian shift each
-    balls-in-bins     the pair of `laws.allocation`, which is attained; or the bin revealed
-    fixed-size        the pair of `laws.without_replacement`; or the batch revealed
-
-One record added or removed, N against N + 1:
-
-    balls-in-bins     the same pair; where the denominator moves, a chain through D over the denominator of D'
-    fixed-size        a batch of D' is one of D, but with probability b/(N+1) the new record has taken another's place: exact
-    shuffle, cyclic   the new record takes another's place, and that one goes where there is one more place; all batch sizes are
-                      known, so a denominator that moves shifts the mean of every step by as much as its batch can add up to
-
-Explicit pairs are attacks on the same: an attacker on an epoch sees the largest of its t sums (`laws.largest`), or their sum.
-"""
+"""One record added or removed: N against N + 1, and what is divided by may move."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property
-from typing import NamedTuple, TypeAlias, assert_never, final
+from typing import NamedTuple, assert_never, final
 
 import numpy as np
 
+from noisymean.batches.epochs import Attack, Epochs, Parts, Proof, epochs_of
+from noisymean.batches.one_size import OfOneSize, need_known
 from noisymean.errors import InvalidInput, Undefined, Unproved
-from noisymean.laws.allocation import allocation
 from noisymean.laws.closed import Gaussian
 from noisymean.laws.gaussian import GaussianPairs, across_only, gaussian_pair
 from noisymean.laws.largest import Shifted, largest
-from noisymean.laws.line_mixture import LineMixture
-from noisymean.laws.on_a_line import ExplicitPair
 from noisymean.laws.subsampled import Subsampled
-from noisymean.laws.without_replacement import Shifts, without_replacement
-from noisymean.mechanisms import Adjacency, BatchDenominator, Cut, DatasetDenominator, Mechanism, Sampling
+from noisymean.mechanisms import Cut, DatasetDenominator, Mechanism, Sampling
 from noisymean.numerics import binomial
-from noisymean.pairs import ALL_ZERO, ZEROED_OUT, Added, Alternating, Datasets, Replaced, ReplacedAmong
+from noisymean.pairs import ALL_ZERO, Added, Alternating
 from noisymean.tradeoff import Law, Side
 from noisymean.words import BatchesMove, ProofName
-
-Parts: TypeAlias = tuple[tuple[int, Law], ...]
 
 # Batch sizes that are exceeded in a whole run with this probability are left out, and charged.
 _NEVER = 1e-18
 
 
-class Proof(NamedTuple):
-    """Laws that dominate a run: by themselves, or after a `first` link, P to P' (`back`: the same laws told from Q to P)."""
-
-    name: ProofName
-    parts: Parts
-    first: Parts = ()
-    back: bool = False
-
-
-class Attack(NamedTuple):
-    """An explicit pair of datasets, and the loss of what is looked at."""
-
-    datasets: Datasets
-    parts: Parts
-
-
-def attacks(mechanism: Mechanism, steps: int, adjacency: Adjacency) -> list[Attack]:
-    """Explicit pairs for so many steps; where neighbours differ in size, `dataset_size` is that of the smaller one."""
-    if adjacency is Adjacency.ADD_REMOVE:
-        return list(_added(mechanism, steps).attacks())
-    return list(_of_one_size(mechanism, steps, adjacency).attacks())
-
-
-def proofs(mechanism: Mechanism, steps: int, adjacency: Adjacency) -> list[Proof]:
-    """Proofs for so many steps, each sound by itself. Unproved where there is none."""
-    if adjacency is Adjacency.ADD_REMOVE:
-        return list(_added(mechanism, steps).proofs())
-    return list(_of_one_size(mechanism, steps, adjacency).proofs())
-
-
-@final
-@dataclass(frozen=True)
-class _Epochs:
-    """`steps` batches, t of which are an epoch."""
-
-    batches: int
-    steps: int
-
-    @property
-    def whole(self) -> int:
-        """Epochs that came to their end."""
-        return self.steps // self.batches
-
-    @property
-    def rest(self) -> int:
-        """Batches of one that did not."""
-        return self.steps % self.batches
-
-    @property
-    def begun(self) -> int:
-        """Epochs in all."""
-        return self.whole + (self.rest > 0)
-
-    def parts(self, whole: Law, rest: Law | None) -> Parts:
-        """A law for each whole epoch, and one for the rest."""
-        found = [(self.whole, whole)] if self.whole else []
-        if self.rest and rest is not None:
-            found.append((1, rest))
-        return tuple(found)
-
-    def largest(self, present: float, each: float, p: float, q: float) -> Parts:
-        """The maximum of each epoch: one of its batches is shifted by p or by q.
-
-        The record is `present` in a whole epoch, and in each of its first batches with the probability `each`.
-        """
-        rest = None
-        if self.rest:
-            partly = min(self.rest * each, present)
-            rest = largest(self.rest, Shifted(p, partly), Shifted(q, partly))
-        return self.parts(largest(self.batches, Shifted(p, present), Shifted(q, present)), rest)
-
-    def allocation(self, shift: float, side: Side) -> Parts:
-        """Random allocation to the batches of each epoch."""
-        rest = self.rest
-        # a batch that is all of the epoch is the Gaussian mechanism
-        whole = Gaussian(shift) if self.batches == 1 else allocation(shift, self.batches, self.batches, side)
-        return self.parts(whole, allocation(shift, self.batches, rest, side) if rest else None)
-
-
-def _epochs(mechanism: Mechanism, steps: int) -> _Epochs:
-    return _Epochs(mechanism.batches_in_epoch, steps)
-
-
-# --- neighbours of one size ----------------------------------------------------------------------------------------------
-
-
-@final
-@dataclass(frozen=True)
-class _OfOneSize:
-    """One record's gradient is `before` in D and `after` in D', in units of C."""
-
-    mechanism: Mechanism
-    steps: int
-    before: float
-    after: float
-
-    @property
-    def _unit(self) -> float:
-        return 1.0 / self.mechanism.noises[0]
-
-    @property
-    def _own(self) -> float:
-        """How far the sum moves if the batch is known to have the record."""
-        return (self.after - self.before) * self._unit
-
-    @property
-    def _alone(self) -> Datasets:
-        return ZEROED_OUT if self.before == 0.0 else Replaced(self.before, self.after)
-
-    @property
-    def _opposed(self) -> Datasets:
-        """All others are -C u, so that a batch without the record is 1 or 2 further from one with it."""
-        return ReplacedAmong(-1.0, self.before, self.after)
-
-    @property
-    def _rate(self) -> float:
-        """Of a batch of fixed size."""
-        one = self.mechanism
-        if one.batch_size is not None and one.dataset_size is not None:
-            return float(Fraction(min(one.batch_size, one.dataset_size), one.dataset_size))
-        return one.q
-
-    @property
-    def _present(self) -> tuple[float, float]:
-        """The probability that a record is in one of the batches of an epoch, as others may be dropped; and in the first."""
-        one = self.mechanism
-        if one.batch_size is None or one.dataset_size is None:
-            return 1.0, 1.0 / one.batches_in_epoch
-        cut = one.cut(one.dataset_size)
-        each = cut.size / one.dataset_size
-        return (cut.full * each if one.drop_last else 1.0), min(each, 1.0)
-
-    def attacks(self) -> Iterator[Attack]:
-        epochs, unit = _epochs(self.mechanism, self.steps), self._unit
-        match self.mechanism.drawn:
-            case Sampling.CYCLIC:
-                yield Attack(self._alone, ((epochs.begun, Gaussian(self._own)),))
-            case Sampling.SHUFFLE:
-                # of all others -C u a batch without the record is the same in D and D'
-                ends = ((self.before + 1.0) * unit, (self.after + 1.0) * unit)
-                present, each = self._present
-                yield Attack(self._opposed, epochs.largest(present, each, *ends))
-                if present == 1.0:
-                    yield from self._summed(epochs, self._opposed)
-            case Sampling.BALLS_IN_BINS:
-                if self.before == 0.0:
-                    yield Attack(self._alone, epochs.allocation(self._own, Side.BELOW))
-                else:
-                    ends = (self.before * unit, self.after * unit)
-                    yield Attack(self._alone, epochs.largest(1.0, 1.0 / epochs.batches, *ends))
-                    yield from self._summed(epochs, self._alone)
-            case Sampling.FIXED_SIZE:
-                yield Attack(self._alone, ((self.steps, self._mixed(self.before, self.after, self._alone)),))
-                pair = self._mixed(self.before + 1.0, self.after + 1.0, self._opposed)
-                yield Attack(self._opposed, ((self.steps, pair),))
-            case Sampling.POISSON:
-                raise TypeError("Poisson sampling is analysed elsewhere")
-            case _ as never:
-                assert_never(never)
-
-    def _summed(self, epochs: _Epochs, datasets: Datasets) -> Iterator[Attack]:
-        """The sum of all batches of a whole epoch has the record once, and t times the variance."""
-        if epochs.whole and epochs.batches > 1:
-            yield Attack(datasets, ((epochs.whole, Gaussian(self._own / math.sqrt(epochs.batches))),))
-
-    def _mixed(self, before: float, after: float, datasets: Datasets) -> Law:
-        """The record is in the batch with the probability of the rate, and moves it by `before` or `after`."""
-        rate, unit = self._rate, self._unit
-        if before == 0.0:
-            return Subsampled(Gaussian(after * unit), rate)
-        weights = np.array([1.0 - rate, rate])
-        p, q = (LineMixture(weights, np.array([0.0, end * unit]), np.ones(2)).present() for end in (before, after))
-        return ExplicitPair(datasets, 1, p, q, log_scale=0.0)
-
-    def proofs(self) -> Iterator[Proof]:
-        epochs, own = _epochs(self.mechanism, self.steps), self._own
-        once = Proof(ProofName.ONCE, ((epochs.begun, Gaussian(own)),))
-        match self.mechanism.drawn:
-            case Sampling.CYCLIC | Sampling.SHUFFLE:
-                yield once
-            case Sampling.BALLS_IN_BINS:
-                amplified = epochs.allocation(self._unit, Side.ABOVE)
-                if self.before == 0.0:
-                    yield Proof(ProofName.ALLOCATION, amplified)
-                else:
-                    # one record removed, another added in its place
-                    yield Proof(ProofName.CHAIN, amplified, amplified, back=True)
-                yield once
-            case Sampling.FIXED_SIZE:
-                yield from self._of_fixed_size()
-            case Sampling.POISSON:
-                raise TypeError("Poisson sampling is analysed elsewhere")
-            case _ as never:
-                assert_never(never)
-
-    def _of_fixed_size(self) -> Iterator[Proof]:
-        rate, own, unit = self._rate, self._own, self._unit
-        if rate == 1.0:
-            yield Proof(ProofName.ONCE, ((self.steps, Gaussian(own)),))
-            return
-        # the record that is zero takes another's place for a step of C, any other for one of 2 C
-        ahead, behind = ((1.0 + abs(end)) * unit for end in (self.after, self.before))
-        pair = without_replacement(rate, Shifts(own, ahead), Shifts(own, behind))
-        if pair is not None:
-            yield Proof(ProofName.TAKEN, ((self.steps, pair),))
-        weights, shifts = np.array([1.0 - rate, rate]), np.array([0.0, own])
-        yield Proof(ProofName.BATCH, ((self.steps, GaussianPairs(1, weights, shifts, np.zeros(2))),))
-
-
-def _of_one_size(mechanism: Mechanism, steps: int, adjacency: Adjacency) -> _OfOneSize:
-    _need_known(mechanism)
-    return _OfOneSize(mechanism, steps, 0.0 if adjacency is Adjacency.ZERO_OUT else -1.0, 1.0)
-
-
-def _need_known(mechanism: Mechanism) -> None:
-    """Undefined where the size of a batch, which it is divided by, is random."""
-    if mechanism.drawn is Sampling.BALLS_IN_BINS and isinstance(mechanism, BatchDenominator):
-        raise Undefined(
-            "sampling", mechanism.drawn.value, f"another for {mechanism.name.upper()}",
-            f"its denominator {mechanism.denominator} is random, and nobody has analysed that",
-        )  # fmt: skip
-
-
-# --- one record added or removed -----------------------------------------------------------------------------------------
-
-
-def _added(mechanism: Mechanism, steps: int) -> _Cut | _Allocated | _FixedSize:
-    _need_known(mechanism)
+def added(mechanism: Mechanism, steps: int) -> _Cut | _Allocated | _FixedSize:
+    """The neighbours of a mechanism whose dataset_size is that of the smaller one."""
+    need_known(mechanism)
     match mechanism.drawn:
         case Sampling.SHUFFLE | Sampling.CYCLIC:
             return _Cut(mechanism, steps, _size(mechanism))
@@ -364,7 +115,7 @@ class _Cut:
     @cached_property
     def _counts(self) -> tuple[int, int, int]:
         """Steps with full batches on both sides, epochs begun among them, and steps at which sizes differ; counted on D'."""
-        epochs = _Epochs(self._cuts[1].batches, self.steps)
+        epochs = Epochs(self._cuts[1].batches, self.steps)
         last = epochs.whole if self._last else 0
         return self.steps - last, epochs.begun, last
 
@@ -409,7 +160,7 @@ class _Cut:
     def _opposed(self) -> Attack:
         """The new record is opposed to all others: the full batch that has it is 2 C behind, over its denominator."""
         full, cut, unit = self._full, self._cuts[0], self._unit
-        epochs = _Epochs(cut.batches, self.steps)
+        epochs = Epochs(cut.batches, self.steps)
 
         def of(count: int) -> Law | None:
             if not count:
@@ -504,9 +255,9 @@ class _Allocated:
     steps: int
 
     @property
-    def _same(self) -> _OfOneSize:
+    def _same(self) -> OfOneSize:
         """A record that is not there and one whose gradient is zero are the same to a sum."""
-        return _OfOneSize(self.mechanism, self.steps, 0.0, 1.0)
+        return OfOneSize(self.mechanism, self.steps, 0.0, 1.0)
 
     @cached_property
     def _log_scale(self) -> float:
@@ -522,7 +273,7 @@ class _Allocated:
         if self._stays:
             yield from (Attack(ALL_ZERO, one.parts) for one in self._same.attacks())
             return
-        epochs, scale = _epochs(self.mechanism, self.steps), math.exp(self._log_scale)
+        epochs, scale = epochs_of(self.mechanism, self.steps), math.exp(self._log_scale)
         unit = 1.0 / self.mechanism.noises[0]
         whole = largest(epochs.batches, Shifted(0.0), Shifted(scale * unit, 1.0, scale))
         rest = None
@@ -538,7 +289,7 @@ class _Allocated:
         if self._stays:
             yield from self._same.proofs()
             return
-        allocated = _epochs(self.mechanism, self.steps).allocation(1.0 / self.mechanism.noises[0], Side.ABOVE)
+        allocated = epochs_of(self.mechanism, self.steps).allocation(1.0 / self.mechanism.noises[0], Side.ABOVE)
         size = self.mechanism.dataset_size or 0
         # D over its own denominator -> D over that of D' -> D'; and D -> D' over the denominator of D -> D' over its own
         yield Proof(ProofName.CHAIN, allocated, ((1, self._rescaled(size)),))
@@ -550,7 +301,7 @@ class _Allocated:
         The sizes of an epoch add up to N, so their squares to N times the largest at the most.
         """
         mechanism = self.mechanism
-        epochs = _epochs(mechanism, self.steps)
+        epochs = epochs_of(mechanism, self.steps)
         _, most = binomial.effective_range(size, float(mechanism.rate), _NEVER / self.steps)
         off = -math.expm1(self._log_scale) / mechanism.noises[0]
         total = abs(off) * math.sqrt(epochs.begun * size * min(most, size))
