@@ -175,6 +175,7 @@ class Source(NamedTuple):
 
     sample_rate: float
     sampled: float | None
+    records: int | None
     is_cut: bool
     batch_size: int | None
     drop_last: bool | None
@@ -182,7 +183,7 @@ class Source(NamedTuple):
 
 def _source(stretch: Stretch) -> Source:
     drawn = stretch.seen.drawn
-    return Source(stretch.sample_rate, drawn.rate, drawn.is_cut, drawn.batch_size, drawn.drop_last)
+    return Source(stretch.sample_rate, drawn.rate, drawn.records, drawn.is_cut, drawn.batch_size, drawn.drop_last)
 
 
 def _from_loader(stretch: Stretch) -> bool:
@@ -351,14 +352,18 @@ def _need_known_batches(drawn: Drawn, facts: Facts, rate: float) -> None:
         raise Unknown(f"no Poisson sampling ({drawn.how}): `noisymean account` has numbers for batches of a fixed size")
     if drawn.sampling is None:
         raise Unknown(drawn.how)
-    if drawn.records is not None and drawn.records != facts.dataset_size:
-        raise InvalidInput(
-            "dataset_size", facts.dataset_size, f"the records of the data loader, {drawn.records:,}", "leave it out"
-        )
+    _need_same_records(drawn.records, facts)
     # Opacus reads the length of its own samplers off their rate
     as_told = drawn.public_rate or not drawn.poisson
     if drawn.rate is not None and (drawn.rate if as_told else 1 / int(1 / drawn.rate)) != rate:
         raise Unknown(f"the data loader samples at the rate {drawn.rate:.6g}, the accountant was told {rate:.6g}")
+
+
+def _need_same_records(records: int | None, facts: Facts) -> None:
+    if records not in (None, facts.dataset_size):
+        raise InvalidInput(
+            "dataset_size", facts.dataset_size, f"the records of the data loader, {records:,}", "leave it out"
+        )
 
 
 def _other_noise(expected: float, sigma: float) -> InvalidInput:
@@ -480,6 +485,7 @@ def _possible(facts: Facts, rate: float, sampled: float | None) -> Iterator[Load
 
 def cut_loaders(facts: Facts, source: Source) -> list[Loaded]:
     """The data loaders that may have cut the batches: the one that was seen, or those of the batch size that was told."""
+    _need_same_records(source.records, facts)
     for name in ("batch_size", "drop_last"):
         said, seen = getattr(facts, name), getattr(source, name)
         if None not in (said, seen) and said != seen:
