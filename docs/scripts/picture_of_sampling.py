@@ -2,7 +2,7 @@
 
     python docs/scripts/picture_of_sampling.py [FILE]
 
-Noise multiplier 1, delta 1e-5, a constant denominator; zero-out, and for Poisson sampling one record added or removed.
+Noise multiplier 1, delta 1e-5, a constant denominator. Shuffled: one record zeroed out; the others: that, or one record more.
 """
 
 from __future__ import annotations
