@@ -30,6 +30,7 @@ def ceiling_clt(mechanism: Mechanism, steps: int = 1) -> CentralLimit | None:
 
     Over several rounds, Theorem upperbound_estimate_T_round; the paper has none for ASGM there, nor have we.
     """
+    mechanism.need_poisson()
     if mechanism.dimension is None or mechanism.dimension < 2:
         return None
     big_k, rate = _step_and_rate(mechanism)
@@ -40,6 +41,7 @@ def ceiling_clt(mechanism: Mechanism, steps: int = 1) -> CentralLimit | None:
 
 def _step_and_rate(mechanism: Mechanism) -> tuple[float | None, float | None]:
     """K of the change of scale, and how often an attacker sees it where that is not always."""
+    mechanism.need_poisson()
     match mechanism:
         case DatasetDenominator():
             moved = mechanism.neighbours

@@ -32,6 +32,7 @@ def per_pair(
     `gradients` has one row for each record of D', the new one last, in units of the clipping bound C; `gram` is the matrix of
     their inner products, for when they are too long to hold. All 2^N batches are enumerated.
     """
+    mechanism.need_poisson()
     inner = _gram_matrix(gradients, gram)
     count = inner.shape[0] - 1
     if count != mechanism.dataset_size:

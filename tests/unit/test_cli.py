@@ -150,7 +150,7 @@ def strictly_parsed(text: str) -> dict[str, object]:
         ((*COMPLETE, "--sigma", "3"), "--sigma: no such option of 'noisymean curve'; "),
         (
             (*COMPLETE, "--sample-rat", "3"),
-            "--sample-rat: no such option of 'noisymean curve'; did you mean --sample-rate?",
+            "--sample-rat: no such option of 'noisymean curve'; did you mean --sample-rate or --sampling?",
         ),
         ((*COMPLETE, "--json=yes"), "--json: must stand alone"),
         ((*COMPLETE, "more", "words"), "more words: unexpected; "),

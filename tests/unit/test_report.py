@@ -374,7 +374,7 @@ def test_every_part_says_what_it_rests_on(folder: Path) -> None:
     parts = seen.split("What this verdict rests on")[1:]
     assert len(parts) == 3
     for row in (
-        "sampler Poisson told: --mechanism easgm, which is for no other",
+        "sampler Poisson told: --sampling, or its default",
         "rate 1 told: --sample-rate",
         "denominator N*q = 9 told: --mechanism easgm",
         "noise 5 told: --noise-multiplier",

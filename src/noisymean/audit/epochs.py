@@ -73,7 +73,7 @@ def epoch_of(mechanism: Mechanism, records: int) -> Epoch:
                 return Epoch(sizes, (np.arange(sizes.size) == 0).astype(np.float64), 0.0)
             return Epoch(sizes, sizes / records, (records - cut.full * cut.size - cut.last) / records)
         case Sampling.FIXED_SIZE:
-            size = mechanism.batch_size or 0
+            size = mechanism.size_of_batches or 0
             if not 1 <= size <= records:
                 raise Undefined("batch_size", size, f"from 1 to {records}, the records of the smaller dataset")
             return Epoch(np.array([float(size)]), np.array([size / records]), (records - size) / records)

@@ -16,8 +16,11 @@ from noisymean.errors import InvalidInput, Undefined, Unproved
 from noisymean.laws.closed import Gaussian
 from noisymean.laws.gaussian import GaussianPairs, across_only, gaussian_pair
 from noisymean.laws.largest import Shifted, largest
+from noisymean.laws.line_mixture import LineMixture
+from noisymean.laws.on_a_line import ExplicitPair
 from noisymean.laws.subsampled import Subsampled
 from noisymean.mechanisms import Cut, DatasetDenominator, Mechanism, Sampling
+from noisymean.mechanisms.base import need_same
 from noisymean.numerics import binomial
 from noisymean.pairs import ALL_ZERO, Added, Alternating
 from noisymean.tradeoff import Law, Side
@@ -213,7 +216,7 @@ class _FixedSize:
 
     @property
     def _batch(self) -> int:
-        batch = self.mechanism.batch_size
+        batch = self.mechanism.size_of_batches
         if batch is None or batch > self.size:
             raise Undefined(
                 "batch_size", batch, f"from 1 to {self.size} for one record added or removed", "b is a public constant"
@@ -236,6 +239,21 @@ class _FixedSize:
             yield Attack(Added(1.0, -1.0), ((self.steps, exact),))
             return
         yield Attack(Added(1.0, 1.0), ((self.steps, self._pair(abs(self._step.shrink - 1.0) * self._batch)),))
+        yield Attack(Added(1.0, -1.0), ((self.steps, self._opposed()),))
+
+    def _opposed(self) -> Law:
+        """All gradients of D are C v and the new one is opposed: with the rate of D' its batch is 2 C behind."""
+        step, unit, rate = self._step, 1.0 / self.mechanism.noises[0], self._batch / (self.size + 1)
+        scale, usual = math.exp(step.log_scale), (1.0 - step.shrink) * self._batch * unit
+        one, two = np.ones(1), np.array([1.0 - rate, rate])
+        means = np.array([usual, usual + 2.0 * step.shrink * unit])
+        return ExplicitPair(
+            Added(1.0, -1.0),
+            self.mechanism.dimension or 1,
+            LineMixture(one, np.zeros(1), one).present(),
+            LineMixture(two, means, np.full(2, scale)).present(),
+            log_scale=step.log_scale,
+        )
 
     def proofs(self) -> Iterator[Proof]:
         if (exact := self._exact) is not None:
@@ -263,7 +281,10 @@ class _Allocated:
     def _log_scale(self) -> float:
         if not isinstance(self.mechanism, DatasetDenominator):
             raise TypeError(f"{type(self.mechanism).__name__} divides by no function of N")
-        return self.mechanism.neighbours.log_scale
+        moved = self.mechanism.neighbours
+        # sums and noise are scaled by one number: so it is unless the noise itself moves
+        need_same(moved.rates, moved.noises)
+        return moved.log_scale
 
     @property
     def _stays(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias, final
 
-from noisymean.laws.allocation import allocation
+from noisymean.laws.allocation import allocation, is_computed
 from noisymean.laws.closed import Gaussian
 from noisymean.laws.largest import Shifted, largest
 from noisymean.mechanisms import Mechanism
@@ -74,8 +74,12 @@ class Epochs:
         return self.parts(largest(self.batches, Shifted(p, present), Shifted(q, present)), rest)
 
     def allocation(self, shift: float, side: Side) -> Parts:
-        """Random allocation to the batches of each epoch."""
+        """Random allocation to the batches of each epoch. Of too little noise what is easily told: the largest, or all."""
         rest = self.rest
+        if self.batches > 1 and not is_computed(shift):
+            if side is Side.BELOW:
+                return self.largest(1.0, 1.0 / self.batches, 0.0, shift)
+            return self.parts(Gaussian(shift), Gaussian(shift))
         # a batch that is all of the epoch is the Gaussian mechanism
         whole = Gaussian(shift) if self.batches == 1 else allocation(shift, self.batches, self.batches, side)
         return self.parts(whole, allocation(shift, self.batches, rest, side) if rest else None)

@@ -56,19 +56,19 @@ class OfOneSize:
     def _rate(self) -> float:
         """Of a batch of fixed size."""
         one = self.mechanism
-        if one.batch_size is not None and one.dataset_size is not None:
-            return float(Fraction(min(one.batch_size, one.dataset_size), one.dataset_size))
+        if one.size_of_batches is not None and one.dataset_size is not None:
+            return float(Fraction(min(one.size_of_batches, one.dataset_size), one.dataset_size))
         return one.q
 
     @property
     def _present(self) -> tuple[float, float]:
         """The probability that a record is in one of the batches of an epoch, as others may be dropped; and in the first."""
         one = self.mechanism
-        if one.batch_size is None or one.dataset_size is None:
+        if one.size_of_batches is None or one.dataset_size is None:
             return 1.0, 1.0 / one.batches_in_epoch
         cut = one.cut(one.dataset_size)
         each = cut.size / one.dataset_size
-        return (cut.full * each if one.drop_last else 1.0), min(each, 1.0)
+        return (cut.full * each if one.drops_last else 1.0), min(each, 1.0)
 
     def attacks(self) -> Iterator[Attack]:
         epochs, unit = epochs_of(self.mechanism, self.steps), self._unit

@@ -13,7 +13,7 @@ from typing import Any, final
 from noisymean.cli import values
 from noisymean.cli.complaints import WANTED, Missing, refused
 from noisymean.errors import InvalidInput, NoisymeanError
-from noisymean.mechanisms import KINDS, Mechanism, Sampling
+from noisymean.mechanisms import KINDS, DrawnAnyWay, Mechanism, Sampling
 
 
 @final
@@ -59,7 +59,7 @@ def mechanism_of(
     kind = KINDS[name]
     batch = sizes["batch_size"]
     drawn = Sampling.POISSON if sampling is None else values.choice("sampling", sampling, Sampling)
-    if None not in (sizes["sample_rate"], batch) and not kind.rate_from_size:
+    if None not in (sizes["sample_rate"], batch) and (_size_is_rate(kind) or not kind.takes("batch_size")):
         raise InvalidInput("batch_size", batch, "left out when --sample-rate is given", "give one of the two")
     _check_unused(kind, drop_last, calibrated, drawn)
     if (noise_multiplier is None) == (calibrated is None):
@@ -105,10 +105,15 @@ def _built(kind: type[Mechanism], typed: dict[str, Any]) -> Mechanism:
 
 def _setting(kind: type[Mechanism], typed: dict[str, Any], name: str) -> Any:
     """What was typed. A batch size is only another way to say the rate, unless batches really are of that size."""
-    if name == "batch_size" and not kind.rate_from_size:
+    if name == "batch_size" and _size_is_rate(kind):
         of_that_size = typed["sampling"] in _OF_A_SIZE and typed.get("batch_size") is not None
         return typed["batch_size"] if of_that_size else None
     return typed.get(name)
+
+
+def _size_is_rate(kind: type[Mechanism]) -> bool:
+    """Whether a batch size is another way to say the rate, and no setting of its own."""
+    return issubclass(kind, DrawnAnyWay)
 
 
 _OF_A_SIZE = tuple(one.value for one in Sampling if one.is_cut or one is Sampling.FIXED_SIZE)

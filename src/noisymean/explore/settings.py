@@ -11,7 +11,7 @@ from typing import TypeAlias, final
 from urllib.parse import urlencode
 
 from noisymean.errors import InvalidInput, NoisymeanError, Shown
-from noisymean.mechanisms import KINDS
+from noisymean.mechanisms import KINDS, DrawnAnyWay
 from noisymean.report.asked_run import AskedRun
 
 _LONGEST = 60
@@ -61,8 +61,13 @@ def in_symbols(fault: NoisymeanError) -> str:
 
 
 def unused_controls() -> dict[str, list[str]]:
-    """Of each mechanism, the control that says nothing about it: its rate is given, or follows from the size of a batch."""
-    return {name: ["sample-rate" if kind.rate_from_size else "batch-size"] for name, kind in KINDS.items()}
+    """Of each mechanism, the controls that say nothing about it: those of settings that it is not made with.
+
+    Batches are drawn by Poisson sampling here, so a size is no setting of those that could be drawn in another way.
+    """
+    about = ("sample-rate", "batch-size")
+    unused = {name: [one for one in about if not kind.takes(one.replace("-", "_"))] for name, kind in KINDS.items()}
+    return unused | {name: ["batch-size"] for name, kind in KINDS.items() if issubclass(kind, DrawnAnyWay)}
 
 
 @final

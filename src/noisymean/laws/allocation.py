@@ -42,6 +42,8 @@ _ROWS = 16
 _FEW = 48
 # Relative error of the masses for each term: of its own mass, and of half a dozen sums of a hundred numbers on the way.
 ROUNDING = 6e-14
+# Losses up to which e^loss is a number.
+_MOST_LOSS = 650.0
 # Nodes of the rule for the mass of one cell: exact to rounding for cells as narrow as these.
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(10)
 
@@ -59,6 +61,11 @@ class _Values:
         starts = np.unique(np.linspace(0, self.mass.size, _FEW, endpoint=False).astype(np.intp))
         mass = np.add.reduceat(self.mass, starts)
         return _Values(mass, np.add.reduceat(self.mass * self.value, starts) / mass)
+
+
+def is_computed(shift: float) -> bool:
+    """Whether the noise is so large that e^loss is a number."""
+    return shift * (_FAR + shift) < _MOST_LOSS
 
 
 @lru_cache(maxsize=16)

@@ -25,7 +25,7 @@ from noisymean.mechanisms.base import (
 )
 from noisymean.mechanisms.kinds import ASGM, EASGM, FEASGM, SGM, moving_pair, with_public_size
 from noisymean.mechanisms.loader import LoaderRun, OpacusLoader
-from noisymean.mechanisms.public_rate import PublicRate
+from noisymean.mechanisms.public_rate import DrawnAnyWay, PublicRate
 from noisymean.mechanisms.rates import Rate, ToldRate, exact_rate
 from noisymean.mechanisms.sampling import Cut, Sampling
 
@@ -43,6 +43,7 @@ __all__ = [
     "BatchDenominator",
     "Cut",
     "DatasetDenominator",
+    "DrawnAnyWay",
     "LoaderRun",
     "Mechanism",
     "Neighbours",

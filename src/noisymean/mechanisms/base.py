@@ -80,10 +80,8 @@ class Mechanism(ABC):
     dimension: int | None
     # what the accountant is told; `noise_at` is what is used
     noise_multiplier: float
-    # a field of those that can be drawn in more than one way, and then the size of the batches, where it is known
+    # a field of those that can be drawn in more than one way
     sampling: Sampling | str = Sampling.POISSON
-    batch_size: int | None = None
-    drop_last: bool = False
 
     def __post_init__(self) -> None:
         self._fix_sampling()
@@ -141,30 +139,42 @@ class Mechanism(ABC):
                 "sampling", self.drawn.value, "poisson for this", "account, calibrate and report know the other ways"
             )
 
+    @property
+    def size_of_batches(self) -> int | None:
+        """b, of batches that have a size other than the last; None where it is not known."""
+        return None
+
+    @property
+    def drops_last(self) -> bool:
+        """Whether a last batch that is not full is dropped."""
+        return False
+
     @final
     def cut(self, size: int) -> Cut:
         """The batches of an epoch that is a dataset of `size` records cut into batches; Undefined if their size is unknown."""
-        if self.batch_size is None:
+        if self.size_of_batches is None:
             raise Undefined(
                 "batch_size", None, "known for one record added or removed", "give the dataset size and the batch size"
             )
-        found = Cut.of(size, self.batch_size, drop_last=self.drop_last)
+        found = Cut.of(size, self.size_of_batches, drop_last=self.drops_last)
         if not found.batches:
             raise Undefined(
-                "batch_size", self.batch_size, f"<= {size}", "there is no whole batch, and others are dropped"
+                "batch_size", self.size_of_batches, f"<= {size}", "there is no whole batch, and others are dropped"
             )
         return found
 
     @property
     def _fewest(self) -> int:
         """The records without which no batch can be drawn."""
-        whole_batch = self.drop_last or self.drawn is Sampling.FIXED_SIZE
-        return self.batch_size if whole_batch and not self.is_poisson and self.batch_size else 0
+        if self.is_poisson:
+            return 0
+        whole_batch = self.drops_last or self.drawn is Sampling.FIXED_SIZE
+        return (self.size_of_batches or 1) if whole_batch else int(self.drawn.is_cut)
 
     @property
     def batches_in_epoch(self) -> int:
         """Steps that one pass over the data takes: the batches it is cut into, or one over the rate."""
-        if self.drawn.is_cut and self.batch_size is not None and self.dataset_size is not None:
+        if self.drawn.is_cut and self.size_of_batches is not None and self.dataset_size is not None:
             return self.cut(self.dataset_size).batches
         return math.ceil(1 / self.rate)
 

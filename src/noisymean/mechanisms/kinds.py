@@ -25,7 +25,7 @@ from noisymean.mechanisms.base import (
     Mechanism,
     register,
 )
-from noisymean.mechanisms.public_rate import PublicRate
+from noisymean.mechanisms.public_rate import DrawnAnyWay
 from noisymean.numerics.logs import Array
 from noisymean.words import FloorStays, FloorSteps, Note
 
@@ -33,7 +33,7 @@ from noisymean.words import FloorStays, FloorSteps, Note
 @final
 @register
 @dataclass(frozen=True, kw_only=True)
-class SGM(PublicRate, DatasetDenominator):
+class SGM(DrawnAnyWay, DatasetDenominator):
     """Subsampled Gaussian mechanism: the noisy sum, or the sum over a constant. Neither N nor n matters.
 
     >>> SGM(sample_rate="1/100", noise_multiplier=1.0).q
@@ -54,7 +54,7 @@ class SGM(PublicRate, DatasetDenominator):
 @final
 @register
 @dataclass(frozen=True, kw_only=True)
-class EASGM(PublicRate, DatasetDenominator):
+class EASGM(DrawnAnyWay, DatasetDenominator):
     """Expected-averaged SGM: divides by N q (paper, Definition EASGM)."""
 
     name = "easgm"
@@ -79,7 +79,7 @@ class EASGM(PublicRate, DatasetDenominator):
 @final
 @register
 @dataclass(frozen=True, kw_only=True)
-class ASGM(PublicRate, BatchDenominator):
+class ASGM(DrawnAnyWay, BatchDenominator):
     """Batch-averaged SGM: divides by `|B|`, by 1 when B is empty (paper, Definition ASGM)."""
 
     name = "asgm"
@@ -98,7 +98,7 @@ class ASGM(PublicRate, BatchDenominator):
 @final
 @register
 @dataclass(frozen=True, kw_only=True)
-class FEASGM(PublicRate, DatasetDenominator):
+class FEASGM(DrawnAnyWay, DatasetDenominator):
     """Floor-based expected-averaged SGM: divides by floor(N q), by 1 when that is 0 (paper, Definition FEASGM).
 
     >>> FEASGM(dataset_size=140_199, dimension=1, sample_rate=0.005, noise_multiplier=10).floors

@@ -93,6 +93,16 @@ class OpacusLoader(DatasetDenominator):
         self._fix(noise_multiplier=self.noise_at(self.dataset_size))
 
     @property
+    def size_of_batches(self) -> int:
+        """That of the loader."""
+        return self.batch_size
+
+    @property
+    def drops_last(self) -> bool:
+        """As the loader does."""
+        return self.drop_last
+
+    @property
     def is_calibrated(self) -> bool:
         """Whether the noise is computed from the number of records."""
         return self.target_epsilon is not None

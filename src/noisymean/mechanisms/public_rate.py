@@ -21,6 +21,21 @@ class PublicRate(Mechanism):
     dimension: int
     sample_rate: Rate
     noise_multiplier: float
+
+    def __post_init__(self) -> None:
+        self._fix(sample_rate=exact_rate(self.sample_rate))
+        super().__post_init__()
+
+    @final
+    def rate_at(self, size: int) -> Fraction:
+        """As it was written."""
+        return exact_rate(self.sample_rate)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DrawnAnyWay(PublicRate):
+    """One whose batches may be drawn in any way: then the rate is b/N, or one over the batches of an epoch."""
+
     sampling: Sampling | str = Sampling.POISSON
     batch_size: int | None = None
     drop_last: bool = False
@@ -28,7 +43,6 @@ class PublicRate(Mechanism):
     samplings = tuple(Sampling)
 
     def __post_init__(self) -> None:
-        self._fix(sample_rate=exact_rate(self.sample_rate))
         super().__post_init__()
         if self.is_poisson:
             self._only_drawn_otherwise()
@@ -65,6 +79,13 @@ class PublicRate(Mechanism):
             )  # fmt: skip
 
     @final
-    def rate_at(self, size: int) -> Fraction:
-        """As it was written."""
-        return exact_rate(self.sample_rate)
+    @property
+    def size_of_batches(self) -> int | None:
+        """As it was given, or N q where that is whole."""
+        return self.batch_size
+
+    @final
+    @property
+    def drops_last(self) -> bool:
+        """As it was given."""
+        return self.drop_last

@@ -65,7 +65,7 @@ class Batches:
     @property
     def _size(self) -> int:
         """Of a full batch."""
-        return self.mechanism.batch_size or 1
+        return self.mechanism.size_of_batches or 1
 
     @property
     def _length(self) -> int:

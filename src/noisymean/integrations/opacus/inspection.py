@@ -347,8 +347,8 @@ def _of_size(stretch: Stretch, mechanism: Mechanism) -> SGM:
         noise_multiplier=stretch.noise_multiplier,
         sampling=mechanism.sampling,
         dataset_size=mechanism.dataset_size if cut else None,
-        batch_size=mechanism.batch_size if cut else None,
-        drop_last=mechanism.drop_last if cut else False,
+        batch_size=mechanism.size_of_batches if cut else None,
+        drop_last=mechanism.drops_last if cut else False,
     )
 
 

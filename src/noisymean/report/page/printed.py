@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import final
 
 from noisymean.accounts import Account, Pair
-from noisymean.mechanisms import Adjacency, Mechanism
+from noisymean.mechanisms import Adjacency, DrawnAnyWay, Mechanism
 from noisymean.mechanisms.opacus_rate import steps_at_most
 from noisymean.outward import at_least, at_most
 from noisymean.report.page.records import AuditRecord
@@ -77,9 +77,9 @@ def _described(mechanism: Mechanism) -> dict[str, object]:
     settings = _written(mechanism)
     if "target_epsilon" in settings:
         del settings["noise_multiplier"]
-    if not mechanism.rate_from_size and "batch_size" in settings:
+    if isinstance(mechanism, DrawnAnyWay):
         # the rate says the same, and one of the two is enough
-        del settings["batch_size"]
+        settings.pop("batch_size", None)
     return settings
 
 
