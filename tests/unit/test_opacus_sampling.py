@@ -48,6 +48,7 @@ from noisymean.integrations.opacus import (
     fix,
     inspect,
     poisson_loader,
+    register,
 )
 from noisymean.integrations.opacus.sampler import Drawn, agreed, not_cut, of_loader, told
 from noisymean.integrations.opacus.seen import Seen
@@ -209,6 +210,7 @@ def test_said_and_seen() -> None:
     alone = inspect(optimizer, dataset_size=RECORDS, sampling="shuffle", batch_size=BATCH, drop_last=False)
     assert (alone.spent.leakage, alone.spent.guarantee) == (same.spent.leakage, same.spent.guarantee)
     assert {ground.about: ground.known for ground in alone.spent.grounds}[About.SAMPLER] is Known.TOLD
+    assert "every epoch came to its end" in str(alone)
     # a rate is not made public by a word: one record more may be another batch
     assert inspect(
         optimizer, dataset_size=RECORDS, sampling="shuffle", batch_size=BATCH, sample_rate="1/11"
@@ -707,9 +709,40 @@ def test_several_batches_for_one_step() -> None:
 
 def test_workers_that_draw_for_themselves() -> None:
     for loader in (shuffled(), allocated()):
-        _, optimizer, _ = left(loader)
+        model, optimizer, _ = left(loader)
+        train(model, optimizer, loader, len(loader))
         optimizer.world_size = 2
         undetermined(inspect(optimizer, data_loader=loader), "each of 2 workers draws its own batches")
+        # nor is anything known of the steps before a fix
+        fix(optimizer, denominator=10, data_loader=loader)
+        undetermined(inspect(optimizer, data_loader=loader), "each of 2 workers draws its own batches")
+
+
+def test_calibrated_for_random_allocation(monkeypatch: pytest.MonkeyPatch) -> None:
+    from opacus import PrivacyEngine
+    from opacus.accountants import registry
+
+    monkeypatch.setattr(registry, "_ACCOUNTANTS", dict(registry._ACCOUNTANTS))
+    name = register(dataset_size=RECORDS, denominator=10, sample_rate="1/10", sampling="balls-in-bins")
+    engine, model = PrivacyEngine(accountant=name), nn.Linear(FEATURES, 2)
+    model, optimizer, loader = engine.make_private_with_epsilon(
+        module=model,
+        optimizer=torch.optim.SGD(model.parameters(), lr=0.1),
+        data_loader=allocated(),
+        poisson_sampling=False,
+        max_grad_norm=1.0,
+        target_epsilon=3.0,
+        target_delta=DELTA,
+        epochs=1,
+        epsilon_tolerance=0.1,
+    )
+    fix(optimizer, denominator=10)
+    train(model, optimizer, loader, 10)
+    found = inspect(optimizer)
+    assert (found.verdict, found.name) == ("holds", "SGM")
+    assert 2.9 <= engine.get_epsilon(DELTA) <= 3.0
+    # Poisson sampling would have taken more noise
+    assert found.spent.claimed > 3.0
 
 
 def test_sizes_that_are_not_cut() -> None:

@@ -9,7 +9,8 @@ accountants assume. Choose both before looking at the data, e.g. from a publishe
     model, optimizer, loader = engine.make_private(data_loader=loader, ...)
     fix(optimizer, denominator=600, data_loader=loader)
 
-Whoever wants each record once an epoch, as with a shuffled loader, has that too, and at a small delta less is lost than with Poisson sampling:
+Whoever wants each record once an epoch, as with a shuffled loader, has that too, and at a small delta less is lost than with
+Poisson sampling:
 
     loader = allocation_loader(train_set, batches=100)                  # instead of DataLoader(train_set, 600, shuffle=True)
     model, optimizer, loader = engine.make_private(data_loader=loader, poisson_sampling=False, ...)

@@ -13,7 +13,7 @@ from noisymean import accountant
 from noisymean.accountant import Question
 from noisymean.accounts import Account
 from noisymean.errors import InvalidInput, Undefined, check_number
-from noisymean.grounds import Ground, resting_on
+from noisymean.grounds import Ground, Known, resting_on
 from noisymean.integrations.opacus.grounds import grounds_of
 from noisymean.integrations.opacus.neighbours import (
     CalibratedTo,
@@ -130,11 +130,13 @@ class Inspection:
 
     def _if_alike(self) -> str:
         """What the verdict is for, where nobody has looked at the steps one by one."""
-        if self.watched or not self.taken or self.verdict == "undetermined":
+        if not self.taken or self.verdict == "undetermined":
             return ""
-        if self.stretches[-1].by_epochs:
-            return _IF_WHOLE
-        return _IF_ALIKE if self.verdict == "holds" else ""
+        last = self.stretches[-1]
+        if last.by_epochs:
+            # of batches that somebody draws himself nobody has seen an epoch
+            return "" if self.watched and last.seen.drawn.known is Known.SEEN else _IF_WHOLE
+        return _IF_ALIKE if self.verdict == "holds" and not self.watched else ""
 
 
 def inspect(
@@ -234,7 +236,10 @@ def inspect(
 
 def _from_history(optimizer: Any, history: Any, told_rate: float, now: Seen) -> list[Stretch]:
     """Steps that Opacus' own accountant has counted: as they are now, but for those before a fix."""
-    phases = [(steps, replace(seen, drawn=now.drawn)) for steps, seen in earlier_of(optimizer)]
+    # what speaks against the steps now may have spoken against those before
+    phases = [
+        (steps, replace(seen, drawn=now.drawn, fault=seen.fault or now.fault)) for steps, seen in earlier_of(optimizer)
+    ]
     stretches = []
     for sigma, rate, steps in history:
         left = steps
