@@ -73,7 +73,7 @@ def test_a_schedule_leaks_no_more_than_it_says(size: int, with_a_sum: bool, back
     """Segments of other rates and noises, and one that does not move: the sum of independent losses."""
     shrink = size / (size + 1)
     told = [(0.2, 1.5, 2), (0.4, 3.0, 1)]
-    common = {"dataset_size": size, "dimension": 1}
+    common: dict[str, Any] = {"dataset_size": size, "dimension": 1}
     run: list[tuple[Any, int]] = [
         (nm.EASGM(sample_rate=rate, noise_multiplier=sigma, **common), steps) for rate, sigma, steps in told
     ]

@@ -78,7 +78,7 @@ class Small:
         return self.draw.in_epoch(len(self.p)) == self.draw.in_epoch(len(self.q))
 
     def __str__(self) -> str:
-        of = f"{self.mechanism.in_a_line()}, b = {self.mechanism.batch_size}, drop_last = {self.mechanism.drop_last}"
+        of = f"{self.mechanism.in_a_line()}, b = {self.mechanism.size_of_batches}, drop_last = {self.mechanism.drops_last}"
         return f"{of}, {self.steps} steps, {self.adjacency.value}, delta = {self.delta}: {self.p.tolist()} {self.q.tolist()}"
 
 
@@ -578,4 +578,4 @@ def test_settings_are_of_all_kinds() -> None:
         assert len({type(it.mechanism) for it in few}) == {"fixed-size": 4, "balls-in-bins": 3}.get(sampling, 5)
         assert sum(it.steps % it.draw.in_epoch(len(it.p)) > 0 for it in few) > 40 or sampling == "fixed-size"
         assert sum(it.steps > it.draw.in_epoch(len(it.p)) for it in few) > 60
-        assert sum(it.mechanism.drop_last for it in few) > 40 or sampling in ("fixed-size", "balls-in-bins")
+        assert sum(it.mechanism.drops_last for it in few) > 40 or sampling in ("fixed-size", "balls-in-bins")

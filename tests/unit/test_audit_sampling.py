@@ -19,7 +19,7 @@ from noisymean.audit.reference import closed_form, pair_of, reference, weighted
 from noisymean.errors import InvalidInput, Undefined
 from noisymean.laws.closed import Gaussian
 from noisymean.laws.subsampled import Subsampled
-from noisymean.mechanisms import Adjacency, Mechanism, PublicRate, Sampling
+from noisymean.mechanisms import Adjacency, Mechanism, Sampling
 from noisymean.numerics.logs import Array
 from noisymean.targets import registry
 from noisymean.targets.batches import Batches
@@ -29,7 +29,7 @@ from noisymean.targets.synthetic import Synthetic
 
 SAMPLINGS = [one for one in Sampling if one is not Sampling.POISSON]
 ADJACENCIES = [Adjacency.ZERO_OUT, Adjacency.ADD_REMOVE]
-KINDS: dict[str, type[PublicRate]] = {"sgm": nm.SGM, "easgm": nm.EASGM, "asgm": nm.ASGM, "feasgm": nm.FEASGM}
+KINDS: dict[str, Any] = {"sgm": nm.SGM, "easgm": nm.EASGM, "asgm": nm.ASGM, "feasgm": nm.FEASGM}
 
 
 def mechanism(
@@ -121,13 +121,13 @@ def test_no_dataset_is_too_large_to_be_counted() -> None:
 
 def epochs_written_out(one: Mechanism, size: int) -> Iterator[tuple[float, list[set[int]]]]:
     """Probability and batches of every epoch of records 0 ... size - 1; the record is 0."""
-    batch = one.batch_size
+    batch = one.size_of_batches
     match one.drawn:
         case Sampling.SHUFFLE | Sampling.CYCLIC:
             orders = list(permutations(range(size))) if one.drawn is Sampling.SHUFFLE else [tuple(range(size))]
             for order in orders:
                 cut = [set(order[at : at + batch]) for at in range(0, size, batch)]
-                yield 1 / len(orders), [part for part in cut if len(part) == batch or not one.drop_last]
+                yield 1 / len(orders), [part for part in cut if len(part) == batch or not one.drops_last]
         case Sampling.FIXED_SIZE:
             for order in permutations(range(size), batch):
                 yield 1 / (comb(size, batch) * np.prod(range(1, batch + 1))), [set(order)]
@@ -150,7 +150,7 @@ def plain_divisor(one: Mechanism, size: int, batch: int) -> float:
         case "asgm":
             return max(batch, 1)
         case "opacus-loader":
-            length = size // one.batch_size if one.drop_last else -(-size // one.batch_size)
+            length = size // one.size_of_batches if one.drops_last else -(-size // one.size_of_batches)
             return int(size * (1 / length))
     return 1.0
 

@@ -109,7 +109,7 @@ def test_out_of_reach_of_any_noise() -> None:
 @pytest.mark.slow
 def test_out_of_reach_is_not_said_of_what_is_in_reach() -> None:
     """The same run at a target above what the scale alone gives away."""
-    fields = {"dataset_size": 140_199, "dimension": 26_010, "sample_rate": 0.005}
+    fields: dict[str, Any] = {"dataset_size": 140_199, "dimension": 26_010, "sample_rate": 0.005}
     found = nm.calibrate(nm.FEASGM, target_epsilon=40.0, delta=1e-5, steps=200, **fields)
     assert found.reachable
 

@@ -71,7 +71,7 @@ class TestEpochs:
     @pytest.mark.parametrize("sampling", DRAWN)
     def test_the_size_of_a_batch_is_what_n_q_says(self, kind: Any, sampling: str) -> None:
         run = sized(kind, sampling)
-        assert run.batch_size == (None if sampling == "balls-in-bins" else 10)
+        assert run.size_of_batches == (None if sampling == "balls-in-bins" else 10)
         assert run.batches_in_epoch == 10
 
     def test_batches_of_fifteen_out_of_a_hundred(self) -> None:

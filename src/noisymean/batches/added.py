@@ -224,11 +224,14 @@ class _FixedSize:
         return batch
 
     @property
+    def _taken(self) -> Law:
+        """Over one denominator: the noisy sum with a step of 2 C, at the rate of D'."""
+        return Subsampled(Gaussian(2.0 / self.mechanism.noises[1]), self._batch / (self.size + 1))
+
+    @property
     def _exact(self) -> Law | None:
-        """Where the denominator stays: the noisy sum with a step of 2 C, at the rate of D'."""
-        if (self._step.shrink, self._step.log_scale) != (1.0, 0.0):
-            return None
-        return Subsampled(Gaussian(2.0 / self.mechanism.noises[0]), self._batch / (self.size + 1))
+        """Where the denominator stays."""
+        return self._taken if (self._step.shrink, self._step.log_scale) == (1.0, 0.0) else None
 
     def _pair(self, shift: float) -> Law:
         unit, dimension = 1.0 / self.mechanism.noises[0], self.mechanism.dimension or 1
@@ -260,8 +263,11 @@ class _FixedSize:
             yield Proof(ProofName.TAKEN, ((self.steps, exact),))
             return
         step = self._step
-        swapped = abs(step.shrink - 1.0) * (self._batch - 1) + step.shrink + 1.0
+        off = abs(step.shrink - 1.0)
+        swapped = off * (self._batch - 1) + step.shrink + 1.0
         yield Proof(ProofName.SWAPPED, ((self.steps, self._pair(swapped)),))
+        # D over its own denominator -> D over that of D', batches revealed -> D'
+        yield Proof(ProofName.CHAIN, ((self.steps, self._taken),), ((self.steps, self._pair(off * self._batch)),))
 
 
 @final
