@@ -116,8 +116,11 @@ class OfOneSize:
         epochs, own = epochs_of(self.mechanism, self.steps), self._own
         once = Proof(ProofName.ONCE, ((epochs.begun, Gaussian(own)),))
         match self.mechanism.drawn:
-            case Sampling.CYCLIC | Sampling.SHUFFLE:
+            case Sampling.CYCLIC:
                 yield once
+            case Sampling.SHUFFLE:
+                # of an epoch that was broken off, whether the record came before that is revealed as well
+                yield Proof(ProofName.ONCE, epochs.parts(Gaussian(own), self._perhaps(epochs.rest * self._present[1])))
             case Sampling.BALLS_IN_BINS:
                 amplified = epochs.allocation(self._unit, Side.ABOVE)
                 if self.before == 0.0:
@@ -143,8 +146,13 @@ class OfOneSize:
         pair = without_replacement(rate, Shifts(own, ahead), Shifts(own, behind))
         if pair is not None:
             yield Proof(ProofName.TAKEN, ((self.steps, pair),))
-        weights, shifts = np.array([1.0 - rate, rate]), np.array([0.0, own])
-        yield Proof(ProofName.BATCH, ((self.steps, GaussianPairs(1, weights, shifts, np.zeros(2))),))
+        yield Proof(ProofName.BATCH, ((self.steps, self._perhaps(rate)),))
+
+    def _perhaps(self, rate: float) -> Law:
+        """A batch, or some of them, known to have the record with this probability, and known when they have it."""
+        if rate >= 1.0:
+            return Gaussian(self._own)
+        return GaussianPairs(1, np.array([1.0 - rate, rate]), np.array([0.0, self._own]), np.zeros(2))
 
 
 def of_one_size(mechanism: Mechanism, steps: int, adjacency: Adjacency) -> OfOneSize:
