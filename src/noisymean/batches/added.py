@@ -10,7 +10,7 @@ from typing import NamedTuple, assert_never, final
 
 import numpy as np
 
-from noisymean.batches.epochs import Attack, Epochs, Parts, Proof, epochs_of
+from noisymean.batches.epochs import STANDS_OUT, Attack, Epochs, Parts, Proof, epochs_of
 from noisymean.batches.one_size import OfOneSize, need_known
 from noisymean.errors import InvalidInput, Undefined, Unproved
 from noisymean.laws.closed import Gaussian
@@ -18,6 +18,7 @@ from noisymean.laws.gaussian import GaussianPairs, across_only, gaussian_pair
 from noisymean.laws.largest import Shifted, largest
 from noisymean.laws.line_mixture import LineMixture
 from noisymean.laws.on_a_line import ExplicitPair
+from noisymean.laws.scores import scores
 from noisymean.laws.subsampled import Subsampled
 from noisymean.mechanisms import Cut, DatasetDenominator, Mechanism, Sampling
 from noisymean.mechanisms.base import need_same
@@ -155,6 +156,7 @@ class _Cut:
             return
         if self.mechanism.drawn is Sampling.SHUFFLE:
             yield self._opposed()
+            yield from self._scored()
         elif self._constant:
             # a last batch that is divided by its own size is not looked at
             seen = last if last is not None and last.log_scale == 0.0 else None
@@ -198,6 +200,15 @@ class _Cut:
             ProofName.SWAPPED,
             self._product((count - swaps, full, off * full.before), (swaps, full, swapped), (lasts, last, grown)),
         )
+
+    def _scored(self) -> Iterator[Attack]:
+        """The same pair over a constant: all full batches of a whole epoch, each with its score."""
+        cut, step = self._cuts[0], 2.0 * self._unit
+        epochs = Epochs(cut.batches, self.steps)
+        if self._constant and epochs.whole and cut.full > 1 and step < STANDS_OUT:
+            there = cut.full * cut.size / (self.size + 1)
+            law = scores(cut.full, Shifted(0.0), Shifted(step, there))
+            yield Attack(Added(1.0, -1.0), ((epochs.whole, law),))
 
 
 @final

@@ -8,12 +8,16 @@ from typing import NamedTuple, TypeAlias, final
 from noisymean.laws.allocation import allocation, is_computed
 from noisymean.laws.closed import Gaussian
 from noisymean.laws.largest import Shifted, largest
+from noisymean.laws.scores import scores
 from noisymean.mechanisms import Mechanism
 from noisymean.pairs import Datasets
 from noisymean.tradeoff import Law, Side
 from noisymean.words import ProofName
 
 Parts: TypeAlias = tuple[tuple[int, Law], ...]
+
+# A shift, in deviations, that no other batch comes near: then the largest says it all, and no scores are looked at.
+STANDS_OUT = 8.0
 
 
 class Proof(NamedTuple):
@@ -72,6 +76,12 @@ class Epochs:
             partly = min(self.rest * each, present)
             rest = largest(self.rest, Shifted(p, partly), Shifted(q, partly))
         return self.parts(largest(self.batches, Shifted(p, present), Shifted(q, present)), rest)
+
+    def scored(self, present: float, p: float, q: float) -> Parts:
+        """The sum of the scores of all batches of a whole epoch; an epoch that was broken off is not looked at."""
+        if not self.whole or self.batches == 1:
+            return ()
+        return ((self.whole, scores(self.batches, Shifted(p, present), Shifted(q, present))),)
 
     def allocation(self, shift: float, side: Side) -> Parts:
         """Random allocation to the batches of each epoch. Of too little noise what is easily told: the largest, or all."""

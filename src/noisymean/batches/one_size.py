@@ -10,7 +10,7 @@ from typing import assert_never, final
 
 import numpy as np
 
-from noisymean.batches.epochs import Attack, Epochs, Proof, epochs_of
+from noisymean.batches.epochs import STANDS_OUT, Attack, Epochs, Proof, epochs_of
 from noisymean.errors import Undefined
 from noisymean.laws.closed import Gaussian
 from noisymean.laws.gaussian import GaussianPairs
@@ -80,6 +80,7 @@ class OfOneSize:
                 ends = ((self.before + 1.0) * unit, (self.after + 1.0) * unit)
                 present, each = self._present
                 yield Attack(self._opposed, epochs.largest(present, each, *ends))
+                yield from self._scored(epochs, present, ends, self._opposed)
                 if present == 1.0:
                     yield from self._summed(epochs, self._opposed)
             case Sampling.BALLS_IN_BINS:
@@ -88,6 +89,7 @@ class OfOneSize:
                 else:
                     ends = (self.before * unit, self.after * unit)
                     yield Attack(self._alone, epochs.largest(1.0, 1.0 / epochs.batches, *ends))
+                    yield from self._scored(epochs, 1.0, ends, self._alone)
                     yield from self._summed(epochs, self._alone)
             case Sampling.FIXED_SIZE:
                 yield Attack(self._alone, ((self.steps, self._mixed(self.before, self.after, self._alone)),))
@@ -97,6 +99,13 @@ class OfOneSize:
                 raise TypeError("Poisson sampling is analysed elsewhere")
             case _ as never:
                 assert_never(never)
+
+    def _scored(
+        self, epochs: Epochs, present: float, ends: tuple[float, float], datasets: Datasets
+    ) -> Iterator[Attack]:
+        """All batches of a whole epoch, each with its score; where the noise is small, the largest says it all."""
+        if (parts := epochs.scored(present, *ends)) and max(map(abs, ends)) < STANDS_OUT:
+            yield Attack(datasets, parts)
 
     def _summed(self, epochs: Epochs, datasets: Datasets) -> Iterator[Attack]:
         """The sum of all batches of a whole epoch has the record once, and t times the variance."""

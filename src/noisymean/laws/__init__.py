@@ -10,5 +10,9 @@
 - `across`         the same, with the dimensions across that line
 - `hulls`          several curves as one
 - `cells`          an attacker who is told a cell only
+- `largest`        an epoch of batches, one of which is shifted: the largest
+- `scores`         the same: the sum of a score of each
+- `allocation`     an epoch of random allocation, from both sides
+- `without_replacement`  a batch of a fixed size
 - `cumulants`      generating functions of losses: what adds up over rounds
 """

@@ -84,14 +84,14 @@ def _one(shift: float, side: Side) -> _Values:
     """One term, e^(shift z - shift^2/2) for a normal z."""
     inner = np.linspace(-_REACH, _REACH + shift, _CELLS_OF_ONE + 1)
     z = np.concatenate([[-_FAR], inner, [_FAR + shift]])
-    p, q = (_normal_cells(z, mean) for mean in (0.0, shift))
+    p, q = (normal_cells(z, mean) for mean in (0.0, shift))
     if side is Side.ABOVE:
         # what lies beyond the last cells is below e^-680, less than rounding of any delta that may be asked for
         return _spread(np.exp(shift * z - 0.5 * shift * shift), p, q)
     return _contracted(p, q)
 
 
-def _normal_cells(z: Array, mean: float) -> Array:
+def normal_cells(z: Array, mean: float) -> Array:
     """Mass of N(mean, 1) in each cell but the first and last by Gauss's rule, whose terms are positive; those by their tails."""
     half = 0.5 * np.diff(z)
     at = 0.5 * (z[:-1] + z[1:])[:, None] + half[:, None] * _NODES - mean
