@@ -60,7 +60,7 @@ def command(
     what is lost, at the stated confidence. Ctrl-C reports what is there so far; with --store, the audit can be resumed.
 
     \b
-    Examples:
+    Example:
       noisymean audit synthetic --mechanism easgm --dataset-size 4 --dimension 100 \\
           --sample-rate 0.05 --noise-multiplier 10 --seed 1
       noisymean audit synthetic --mechanism sgm --dataset-size 40 --dimension 2 --batch-size 4 \\
