@@ -144,7 +144,7 @@ class OnlyAdded(Note):
     size: int
 
     def __str__(self) -> str:
-        return f"only a record added to the {self.size} is judged: without one of them there is nothing to divide by"
+        return f"only a record added to the {self.size} is judged: without one of them there is nothing to run"
 
 
 @final

@@ -60,12 +60,18 @@ class OfOneSize:
             return float(Fraction(min(one.size_of_batches, one.dataset_size), one.dataset_size))
         return one.q
 
-    @property
-    def _present(self) -> tuple[float, float]:
-        """The probability that a record is in one of the batches of an epoch, as others may be dropped; and in the first."""
+    def _present(self, side: Side) -> tuple[float, float]:
+        """The probability that a record is in one of the batches of an epoch, as others may be dropped; and in the first.
+
+        Where the size of the batches is not known, at the least or at the most: N may be anything that makes t of them. An
+        attacker who is told that a record is there less often than it is can throw releases away.
+        """
         one = self.mechanism
         if one.size_of_batches is None or one.dataset_size is None:
-            return 1.0, 1.0 / one.batches_in_epoch
+            t, most = one.batches_in_epoch, side is Side.ABOVE
+            if one.drops_last:
+                return (1.0, 1.0 / t) if most else (t / (t + 1.0), 1.0 / (t + 1.0))
+            return 1.0, 1.0 / max(t - 1.0 if most else t, 1.0)
         cut = one.cut(one.dataset_size)
         each = cut.size / one.dataset_size
         return (cut.full * each if one.drops_last else 1.0), min(each, 1.0)
@@ -78,7 +84,7 @@ class OfOneSize:
             case Sampling.SHUFFLE:
                 # of all others -C u a batch without the record is the same in D and D'
                 ends = ((self.before + 1.0) * unit, (self.after + 1.0) * unit)
-                present, each = self._present
+                present, each = self._present(Side.BELOW)
                 yield Attack(self._opposed, epochs.largest(present, each, *ends))
                 yield from self._scored(epochs, present, ends, self._opposed)
                 if present == 1.0:
@@ -104,7 +110,7 @@ class OfOneSize:
         self, epochs: Epochs, present: float, ends: tuple[float, float], datasets: Datasets
     ) -> Iterator[Attack]:
         """All batches of a whole epoch, each with its score; where the noise is small, the largest says it all."""
-        if (parts := epochs.scored(present, *ends)) and max(map(abs, ends)) < STANDS_OUT:
+        if max(map(abs, ends)) < STANDS_OUT and (parts := epochs.scored(present, *ends)):
             yield Attack(datasets, parts)
 
     def _summed(self, epochs: Epochs, datasets: Datasets) -> Iterator[Attack]:
@@ -128,8 +134,10 @@ class OfOneSize:
             case Sampling.CYCLIC:
                 yield once
             case Sampling.SHUFFLE:
-                # of an epoch that was broken off, whether the record came before that is revealed as well
-                yield Proof(ProofName.ONCE, epochs.parts(Gaussian(own), self._perhaps(epochs.rest * self._present[1])))
+                # that the record is dropped, or had not come when an epoch was broken off, is revealed as well
+                present, each = self._present(Side.ABOVE)
+                rest = self._perhaps(min(epochs.rest * each, present))
+                yield Proof(ProofName.ONCE, epochs.parts(self._perhaps(present), rest))
             case Sampling.BALLS_IN_BINS:
                 amplified = epochs.allocation(self._unit, Side.ABOVE)
                 if self.before == 0.0:

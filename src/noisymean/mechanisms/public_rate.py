@@ -70,7 +70,7 @@ class DrawnAnyWay(PublicRate):
         if drawn is Sampling.FIXED_SIZE:
             if expected is not None and not known:
                 raise InvalidInput("sample_rate", str(rate), "b/N for a whole batch size b", "give batch_size")
-            if known and not self.batch_size <= self.dataset_size + 1:  # type: ignore[operator]
+            if known and not self.batch_size <= self.dataset_size:  # type: ignore[operator]
                 raise InvalidInput("batch_size", self.batch_size, f"at most the dataset size {self.dataset_size}")
         elif (drawn is Sampling.BALLS_IN_BINS or not known) and rate.numerator != 1:
             raise InvalidInput(
