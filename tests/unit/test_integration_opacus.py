@@ -24,7 +24,8 @@ from opacus.schedulers import ExponentialNoise
 
 import opacus_training
 from noisymean.integrations.opacus import Accountant, NoGuarantee, fix, inspect, poisson_loader, register
-from noisymean.integrations.opacus.neighbours import Facts, loaders
+from noisymean.integrations.opacus.facts import Facts
+from noisymean.integrations.opacus.neighbours import loaders
 from opacus_training import PARAMETERS, private, train
 
 ROOT = Path(__file__).parents[2]

@@ -358,11 +358,9 @@ def test_what_fix_offers_instead_can_be_done() -> None:
     from noisymean.integrations.opacus import fix, poisson_loader
 
     _, _, optimizer, loader = opacus_training.private(186, batch_size=2)
-    _, _, shuffled, plain = opacus_training.private(186, batch_size=2, poisson_sampling=False)
     tried = (
         lambda: fix(optimizer, denominator=2, data_loader=loader, sample_rate="1/92"),
         lambda: fix(optimizer, denominator=2, data_loader=loader, sample_rate="1/93"),
-        lambda: fix(shuffled, denominator=2, data_loader=plain),
         lambda: poisson_loader(loader.dataset, sample_rate="256/3125"),
     )
     for act in tried:

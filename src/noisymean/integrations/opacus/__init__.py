@@ -5,6 +5,7 @@ seen         what an optimizer shows: denominator, number of parameters, who cou
 allocation   a sampler that puts each record into one batch of an epoch
 counting     the batches that a loader has drawn and no step has used
 watch        what each step was made of, when it is taken: one new batch, clipped, with new noise
+facts        what is known of a run: its stretches, what was said, what it was on each pair of datasets
 neighbours   what the run would have been on one record more or less
 grounds      what a verdict rests on
 inspection   inspect: mechanism, claimed / leaked / guaranteed so far, remedy

@@ -22,8 +22,9 @@ import opacus.accountants
 from opacus.accountants import IAccountant
 
 from noisymean.errors import InvalidInput
+from noisymean.integrations.opacus.facts import Case, Facts, Stretch, constants
 from noisymean.integrations.opacus.inspection import Spent, checked_size, guaranteed, spent_by
-from noisymean.integrations.opacus.neighbours import Case, Facts, Stretch, cases, constants, promised
+from noisymean.integrations.opacus.neighbours import cases, promised
 from noisymean.integrations.opacus.sampler import (
     PLANNED,
     UNKNOWN,

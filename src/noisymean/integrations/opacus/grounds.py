@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from noisymean.grounds import About, Ground, Known
-from noisymean.integrations.opacus.neighbours import Facts, Stretch, as_written
+from noisymean.integrations.opacus.facts import Facts, Stretch
+from noisymean.integrations.opacus.neighbours import as_written
 from noisymean.mechanisms.sampling import Sampling
 
 

@@ -14,17 +14,13 @@ from noisymean.accountant import Question
 from noisymean.accounts import Account
 from noisymean.errors import InvalidInput, Undefined, check_number
 from noisymean.grounds import Ground, Known, resting_on
+from noisymean.integrations.opacus.facts import CalibratedTo, Case, Facts, Stretch, constants
 from noisymean.integrations.opacus.grounds import grounds_of
 from noisymean.integrations.opacus.neighbours import (
-    CalibratedTo,
-    Case,
-    Facts,
-    Stretch,
     allocation_code,
     as_written,
     cases,
     constant_code,
-    constants,
     loader_code,
     promised,
 )

@@ -209,9 +209,14 @@ def audit_command(found: AuditRecord) -> str | None:
     if not isinstance(described, dict) or target.get("gradient_seed") != found.seed:
         return None
     claim_epsilon, claim_delta = found.claim_options or (None, None)
+    settings = {name: described.get(name) for name in _AUDITED}
+    if settings["sample_rate"] is not None:
+        # a rate and a batch size of which it was made say the same
+        settings["batch_size"] = None
     options = {
-        **{name: described.get(name) for name in _AUDITED},
-        **{name: target.get(name) for name in ("max_grad_norm", "gradients", "steps")},
+        **settings,
+        **{name: described.get(name) or None for name in ("sampling", "drop_last")},
+        **{name: target.get(name) for name in ("adjacency", "max_grad_norm", "gradients", "steps")},
         "trials": found.configuration.get("trials"),
         "confidence": found.confidence,
         "delta": found.delta,
