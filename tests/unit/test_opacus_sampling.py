@@ -215,7 +215,7 @@ def test_said_and_seen() -> None:
     assert inspect(
         optimizer, dataset_size=RECORDS, sampling="shuffle", batch_size=BATCH, sample_rate="1/11"
     ).mechanisms == (*alone.mechanisms,)
-    undetermined(inspect(optimizer, dataset_size=RECORDS, sampling="fixed-size"), "`noisymean account` has numbers")
+    undetermined(inspect(optimizer, dataset_size=RECORDS, sampling="fixed-size"), "nm.account has numbers")
     undetermined(inspect(optimizer, dataset_size=RECORDS, sampling="balls-in-bins"), "give make_private an allocation_")
     complaints: list[tuple[dict[str, Any], str]] = [
         ({"batch_size": 20}, "batch_size=20: must be that of the data loader, 10"),
