@@ -15,8 +15,8 @@ ROOT = Path(__file__).parents[1]
 PAGE, README = ROOT / "docs" / "benchmarks.md", ROOT / "README.md"
 START, END = "<!-- benchmarks: written by `make bench` -->", "<!-- end of benchmarks -->"
 ORDER = (
-    "many_rounds", "growth", "sandwich", "sampling", "one_round", "auditors", "audit_exact_test", "audit_whole", "audit_cost",
-    "replay",
+    "many_rounds", "growth", "sandwich", "sampling", "allocation", "one_round", "auditors", "audit_exact_test",
+    "audit_whole", "audit_cost", "replay",
 )  # fmt: skip
 _INTRODUCTION = """# Benchmarks
 
