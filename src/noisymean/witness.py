@@ -49,11 +49,11 @@ class Witness:
         return math.exp(Run.of(self.mechanism, steps).claimed().log_delta(0.0, Side.ABOVE))
 
 
-def witness_of(answer: Account) -> Witness | None:
-    """The pair that an account names, ready to be run; None where it is not one that can be drawn."""
+def witness_of(answer: Account, named: Datasets | None = None) -> Witness | None:
+    """The pair that an account names, or another, ready to be run; None where it is not one that can be drawn."""
     if answer.adjacency is Adjacency.REPLACE_ONE or answer.leakage.pair is None or not answer.drawn.is_poisson:
         return None
     # a record that is zero and one that is not there are the same to the noisy sum
-    datasets = ALL_ZERO if answer.leakage.pair == ZEROED_OUT else answer.leakage.pair
+    datasets = ALL_ZERO if answer.leakage.pair == ZEROED_OUT else named or answer.leakage.pair
     pair = pair_on(answer.drawn, datasets)
     return None if pair is None else Witness(answer.drawn, datasets, pair)

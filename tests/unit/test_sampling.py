@@ -11,6 +11,7 @@ import pytest
 
 import noisymean as nm
 from noisymean.mechanisms import Cut, Sampling, from_plain
+from noisymean.report import account_words
 
 DRAWN = ("shuffle", "fixed-size", "balls-in-bins", "cyclic")
 KINDS: tuple[Any, ...] = (nm.SGM, nm.EASGM, nm.FEASGM, nm.ASGM)
@@ -171,6 +172,10 @@ REFUSED: list[tuple[Callable[[], object], str]] = [
         "drop_last=True: must be left out unless batches are cut; shuffle or cyclic",
     ),
     (
+        lambda: sgm(sampling="balls-in-bins", dataset_size=16, batch_size=4),
+        "batch_size=4: must be left out with balls-in-bins; sizes are random",
+    ),
+    (
         lambda: sgm(dataset_size=10, batch_size=0),
         "batch_size=0: must be a whole number from 1 to 1e+15",
     ),
@@ -258,7 +263,31 @@ class TestPlain:
         run = sized(nm.EASGM, "shuffle")
         assert run.settings()["sampling"] == "shuffle"
         assert run.settings()["batch_size"] == 10
-        assert run.in_a_line(greek=False) == "EASGM: N = 100, n = 3, q = 0.1, sigma = 1, shuffle"
+        assert run.in_a_line(greek=False) == "EASGM: N = 100, n = 3, q = 0.1, sigma = 1, shuffle in batches of 10"
+
+    def test_what_is_assumed_of_batches_is_said(self) -> None:
+        assert [sgm(sampling=one).batches_in_words() for one in DRAWN] == list(DRAWN)
+        cut = sgm(sampling="cyclic", dataset_size=10, batch_size=4, drop_last=True)
+        assert cut.batches_in_words() == "cyclic in batches of 4, a smaller last one dropped"
+        grounds = account_words.grounds(nm.account(cut, steps=4, delta=1e-5))
+        assert grounds[0].value == cut.batches_in_words()
+
+
+class TestRemedies:
+    def test_a_constant_is_not_asked_for_twice(self) -> None:
+        remedy = account_words.remedy(nm.account(sgm("1/100"), steps=100, delta=1e-5))
+        assert remedy.startswith("draw batches by Poisson sampling (epsilon 0.7181) or random allocation (epsilon 0.62")
+        floor = account_words.remedy(nm.account(sized(nm.FEASGM, "shuffle"), steps=10, delta=1e-5))
+        assert floor.startswith("divide by a public constant, and draw batches by Poisson sampling (epsilon ")
+        assert account_words.remedy(nm.account(sized(nm.FEASGM, "poisson"), steps=10, delta=1e-5)) == (
+            "divide by a public constant"
+        )
+
+    def test_of_a_schedule(self) -> None:
+        """What another way would cost is not worked out, and what to do is the same."""
+        other = nm.SGM(sample_rate="1/4", noise_multiplier=2.0, sampling="shuffle")
+        remedy = account_words.remedy(nm.account([(sgm(), 4), (other, 4)], delta=1e-5))
+        assert remedy == "draw batches by Poisson sampling or random allocation"
 
 
 POISSON_ONLY: dict[str, Callable[[Any], object]] = {

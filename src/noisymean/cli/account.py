@@ -175,4 +175,4 @@ def _remedy(answer: Account) -> str:
     # the code may be right where the claim is only made for the wrong neighbours
     if answer.adjacency is Adjacency.REPLACE_ONE and answer.sampling is Sampling.POISSON:
         return ""
-    return f" Remedy: {account_words.remedy(alternatives(answer))}."
+    return f" Remedy: {account_words.remedy(answer)}."

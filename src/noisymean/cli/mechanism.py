@@ -59,7 +59,8 @@ def mechanism_of(
     kind = KINDS[name]
     batch = sizes["batch_size"]
     drawn = Sampling.POISSON if sampling is None else values.choice("sampling", sampling, Sampling)
-    if None not in (sizes["sample_rate"], batch) and (_size_is_rate(kind) or not kind.takes("batch_size")):
+    of_a_size = kind.takes("batch_size") and (drawn in _OF_A_SIZE or not _size_is_rate(kind))
+    if None not in (sizes["sample_rate"], batch) and not of_a_size:
         raise InvalidInput("batch_size", batch, "left out when --sample-rate is given", "give one of the two")
     _check_unused(kind, drop_last, calibrated, drawn)
     if (noise_multiplier is None) == (calibrated is None):
@@ -106,8 +107,7 @@ def _built(kind: type[Mechanism], typed: dict[str, Any]) -> Mechanism:
 def _setting(kind: type[Mechanism], typed: dict[str, Any], name: str) -> Any:
     """What was typed. A batch size is only another way to say the rate, unless batches really are of that size."""
     if name == "batch_size" and _size_is_rate(kind):
-        of_that_size = typed["sampling"] in _OF_A_SIZE and typed.get("batch_size") is not None
-        return typed["batch_size"] if of_that_size else None
+        return typed.get("batch_size") if typed["sampling"] in [one.value for one in _OF_A_SIZE] else None
     return typed.get(name)
 
 
@@ -116,7 +116,8 @@ def _size_is_rate(kind: type[Mechanism]) -> bool:
     return issubclass(kind, DrawnAnyWay)
 
 
-_OF_A_SIZE = tuple(one.value for one in Sampling if one.is_cut or one is Sampling.FIXED_SIZE)
+# Ways of drawing whose batches have a size, which then may be given beside the rate that the accountant was told.
+_OF_A_SIZE = tuple(one for one in Sampling if one.is_cut or one is Sampling.FIXED_SIZE)
 
 
 def _rate(typed: dict[str, Any]) -> str | Fraction:

@@ -65,7 +65,11 @@ SampleRate: TypeAlias = Annotated[
     ),
 ]
 BatchSize: TypeAlias = Annotated[
-    _Text, text("b", "Expected batch size, or the size of batches that have one, instead of the rate: q = b/N exactly.")
+    _Text,
+    text(
+        "b",
+        "Expected batch size instead of the rate: q = b/N exactly; or the size of batches that have one, beside it.",
+    ),
 ]
 SamplingName: TypeAlias = Annotated[
     _Text,

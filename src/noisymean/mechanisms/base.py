@@ -314,6 +314,12 @@ class Mechanism(ABC):
         """The noise, and the option that says so."""
         return f"{self.noise_multiplier:g}", "--noise-multiplier"
 
+    def batches_in_words(self) -> str:
+        """How batches are drawn, of which size where they have one, and what becomes of a last one that is smaller."""
+        size = self.size_of_batches
+        of_size = "" if size is None else f" in batches of {size:,}"
+        return f"{self.drawn.value}{of_size}{', a smaller last one dropped' if self.drops_last else ''}"
+
     @final
     def in_a_line(self, *, greek: bool = True) -> str:
         """`EASGM: N = 59,999, n = 26,010, q = 0.005, σ = 10`, without what was not given."""
@@ -328,7 +334,7 @@ class Mechanism(ABC):
             if value is not None
         ]
         noise = f"{'σ' if greek else 'sigma'} = {self.noise_multiplier:g}"
-        drawn = [] if self.is_poisson else [self.drawn.value]
+        drawn = [] if self.is_poisson else [self.batches_in_words()]
         return ", ".join([*sizes, f"q = {rate_text(self.rate)}", noise, *drawn])
 
     @final

@@ -61,6 +61,8 @@ class DrawnAnyWay(PublicRate):
         rate, drawn = exact_rate(self.sample_rate), self.drawn
         expected = None if self.dataset_size is None else self.dataset_size * rate
         if self.batch_size is not None:
+            if drawn is Sampling.BALLS_IN_BINS:
+                raise InvalidInput("batch_size", self.batch_size, f"left out with {drawn.value}", "sizes are random")
             self._fix(batch_size=whole("batch_size", self.batch_size, 1, LARGEST_DATASET))
         elif expected is not None and expected.denominator == 1 and drawn is not Sampling.BALLS_IN_BINS:
             self._fix(batch_size=int(expected))

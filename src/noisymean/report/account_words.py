@@ -6,8 +6,9 @@ and for one kind of neighbours: a sentence that says *holds* says so too.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
+from noisymean.accountant import alternatives
 from noisymean.accounts import Account
 from noisymean.grounds import About, Ground, Known
 from noisymean.mechanisms import Adjacency, Sampling
@@ -51,18 +52,25 @@ def lost_and_claimed(answer: Account) -> str:
     return f"at least {symbol} = {number(answer, 'leakage')} is lost where {number(answer, 'claimed')} is claimed"
 
 
-def remedy(others: Sequence[Account]) -> str:
-    """What a violated or unknown promise needs: a constant denominator, and batches that are drawn as is analysed.
+def remedy(answer: Account) -> str:
+    """What a violated or unknown promise needs: a constant denominator, and batches drawn as accountants assume, or allocated.
 
-    `others` are the accounts of what the same noise would cost then.
+    Beside each what the same noise would cost then.
     """
-    if not others:
-        return "divide by a public constant"
-    each = " or ".join(
-        f"{_NAMES[one.sampling]} ({'epsilon' if one.asked_delta else 'delta'} {number(one, 'guarantee', '.4g')})"
-        for one in others
-    )
-    return f"divide by a public constant, and draw batches by {each}, for one record added or removed at the same noise"
+    constant = "divide by a public constant"
+    if answer.sampling is Sampling.POISSON:
+        return constant
+    others = alternatives(answer)
+    if others:
+        each = " or ".join(
+            f"{_NAMES[one.sampling]} ({'epsilon' if one.asked_delta else 'delta'} {number(one, 'guarantee', '.4g')})"
+            for one in others
+        )
+        drawn = f"draw batches by {each}, for one record added or removed at the same noise"
+    else:
+        drawn = f"draw batches by {' or '.join(_NAMES.values())}"
+    # the noisy sum has its constant already
+    return f"{constant}, and {drawn}" if any(one.mechanism.size_matters for one in answer.segments) else drawn
 
 
 _NAMES = {Sampling.POISSON: "Poisson sampling", Sampling.BALLS_IN_BINS: "random allocation"}
@@ -78,7 +86,11 @@ def grounds(answer: Account, source: str = "") -> tuple[Ground, ...]:
     mechanism, size = answer.mechanism, answer.mechanism.dataset_size
     named = f"--mechanism {mechanism.name}"
     rows = (
-        (About.SAMPLER, "Poisson" if mechanism.is_poisson else mechanism.drawn.value, "--sampling, or its default"),
+        (
+            About.SAMPLER,
+            "Poisson" if mechanism.is_poisson else mechanism.batches_in_words(),
+            "--sampling, or its default",
+        ),
         (About.RATE, mechanism.rate_in_words(), mechanism.rate_option),
         (About.DENOMINATOR, mechanism.denominator_in_words(), named),
         (About.NOISE, *mechanism.noise_in_words()),

@@ -7,7 +7,6 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, final
 
-from noisymean.accountant import alternatives
 from noisymean.accounts import Account
 from noisymean.mechanisms import Adjacency
 from noisymean.outward import Rounding, at_least, plain
@@ -162,7 +161,7 @@ def remedy(answer: Account) -> tuple[str, ...]:
     """What to change, in paragraphs."""
     mechanism = answer.mechanism
     if not mechanism.is_poisson and answer.verdict != "holds":
-        return (f"{capital(account_words.remedy(alternatives(answer)))}.",)
+        return (f"{capital(account_words.remedy(answer))}.",)
     if answer.adjacency is Adjacency.REPLACE_ONE and mechanism.is_poisson:
         return (
             "Nothing has to change in the code: where the number of records is public, the denominator is a constant.",

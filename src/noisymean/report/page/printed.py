@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import final
 
 from noisymean.accounts import Account, Pair
-from noisymean.mechanisms import Adjacency, DrawnAnyWay, Mechanism
+from noisymean.mechanisms import Adjacency, Mechanism
 from noisymean.mechanisms.opacus_rate import steps_at_most
 from noisymean.outward import at_least, at_most
 from noisymean.report.page.records import AuditRecord
@@ -77,9 +77,6 @@ def _described(mechanism: Mechanism) -> dict[str, object]:
     settings = _written(mechanism)
     if "target_epsilon" in settings:
         del settings["noise_multiplier"]
-    if isinstance(mechanism, DrawnAnyWay):
-        # the rate says the same, and one of the two is enough
-        settings.pop("batch_size", None)
     return settings
 
 
@@ -123,10 +120,10 @@ def drawing_code(answer: Account) -> Printed | None:
 
 
 def pair_audit(answer: Account) -> Printed | None:
-    """The audit of this very pair that finds the violation; None where none does that in a minute."""
-    structure = next((one for one in Structure if one.datasets == answer.leakage.pair), None)
-    witness = witness_of(answer)
-    if structure is None or witness is None or answer.verdict != "violated":
+    """The audit that finds the violation on this very pair, or on the all-zero one; None where none does that in a minute."""
+    structure = next((one for one in Structure if one.datasets == answer.leakage.pair), Structure.ZERO)
+    witness = witness_of(answer, structure.datasets)
+    if witness is None or answer.verdict != "violated":
         return None
     if None in (witness.mechanism.dataset_size, witness.mechanism.dimension):
         return None
@@ -150,16 +147,17 @@ def _audited(answer: Account, witness: Witness, structure: Structure) -> Printed
             if (lost - claim) * math.sqrt(trials) >= _DEVIATIONS and released * trials <= _MOST_RELEASED:
                 options = {"gradients": structure.value, "steps": steps, "trials": trials, "seed": 1}
                 code = _command("audit", "synthetic", **_described(witness.mechanism), **options)
-                return Printed(code, _audit_shows(answer, steps, lost, claim))
+                return Printed(code, _audit_shows(answer, structure, steps, lost, claim))
     return None
 
 
-def _audit_shows(answer: Account, steps: int, lost: float, claim: float) -> str:
+def _audit_shows(answer: Account, structure: Structure, steps: int, lost: float, claim: float) -> str:
+    pair = "this pair" if structure.datasets == answer.leakage.pair else "the pair whose other gradients are all zero"
     after = "" if steps == 1 else f" after {steps:,} steps"
     if steps != answer.steps:
         after = " after one step, which is enough to see it"
     return (
-        f"It finds the claim violated: δ at ε = 0 is {at_least(lost, '.3f')} or more on this pair{after}, and"
+        f"It finds the claim violated: δ at ε = 0 is {at_least(lost, '.3f')} or more on {pair}{after}, and"
         f" {at_most(claim, '.3g')} is promised"
     )
 
@@ -209,12 +207,8 @@ def audit_command(found: AuditRecord) -> str | None:
     if not isinstance(described, dict) or target.get("gradient_seed") != found.seed:
         return None
     claim_epsilon, claim_delta = found.claim_options or (None, None)
-    settings = {name: described.get(name) for name in _AUDITED}
-    if settings["sample_rate"] is not None:
-        # a rate and a batch size of which it was made say the same
-        settings["batch_size"] = None
     options = {
-        **settings,
+        **{name: described.get(name) for name in _AUDITED},
         **{name: described.get(name) or None for name in ("sampling", "drop_last")},
         **{name: target.get(name) for name in ("adjacency", "max_grad_norm", "gradients", "steps")},
         "trials": found.configuration.get("trials"),
