@@ -302,7 +302,10 @@ class _Found:
 
 def _on_pair(run: Run, asked: Run, question: Question, claimed: tuple[float, float], adjacency: Adjacency) -> _Found:
     if not run.is_poisson:
-        return _best_known(run, question, adjacency)
+        if not all(isinstance(one, SGM) and one.draws_all(adjacency) for one in run.mechanisms):
+            return _best_known(run, question, adjacency)
+        # nothing is drawn: the noisy sum of all records
+        run = run.mapped(SGM(sample_rate=1, noise_multiplier=one.noise_multiplier) for one in run.mechanisms)
     run = run.mapped(with_public_size(one, adjacency) for one in run.mechanisms).merged()
     if adjacency is Adjacency.REPLACE_ONE:
         # one record removed, another added: two links of the noisy sum

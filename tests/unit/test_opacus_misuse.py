@@ -106,7 +106,7 @@ def put_together(model: Any, optimizer: Any, loader: Any) -> None:
         (twice_each, "did not draw, or on one for the second time"),
         (over_and_over, "did not draw, or on one for the second time"),
         (of_another, "did not draw, or on one for the second time"),
-        (doubled, "and the data loader of make_private drew no such batch"),
+        (doubled, "and the data loader of make_private drew another batch"),
         (put_together, "several batches were put together for one step"),
     ],
 )
@@ -184,7 +184,7 @@ def test_records_that_are_dropped_or_repeated_when_a_batch_is_put_together() -> 
         ordinary = DataLoader(data(), batch_size=BATCH, collate_fn=collate)
         _, model, optimizer, loader = private(RECORDS, loader=ordinary, accountant=accountant)
         train(model, optimizer, loader, 4)
-        no_number(accountant, "drew no such batch")
+        no_number(accountant, "drew another batch")
 
 
 def test_sizes_that_are_too_many_records() -> None:
@@ -627,7 +627,7 @@ def test_nobody_has_said_poisson(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_is_only_seen_afterwards_is_said_to_be() -> None:
     _, model, optimizer, loader = private(RECORDS, batch_size=BATCH)
     train(model, optimizer, loader, 2)
-    assert "verdict     holds, if every step was one new batch of this loader" in str(
+    assert "verdict     holds, if every step is one new batch of this loader" in str(
         inspect(optimizer, data_loader=loader)
     )
     _, model, optimizer, loader = private(RECORDS, batch_size=BATCH, accountant=Accountant())

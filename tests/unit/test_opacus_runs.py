@@ -154,7 +154,7 @@ def check_promises(
             Run(records, **options)  # type: ignore[arg-type]
         return
     if fixed != "never" and accountant == "before" and poisson and made == "rand_on_empty":
-        with pytest.raises(InvalidInput, match="one that draws by Poisson sampling"):
+        with pytest.raises(InvalidInput, match="one that draws in a way that is known"):
             Run(records, **options)  # type: ignore[arg-type]
         return
     run = Run(records, **options)  # type: ignore[arg-type]
@@ -172,7 +172,7 @@ def check_promises(
         assert not [ground for ground in seen.spent.grounds if ground.known is Known.ASSUMED]
     elif cut:
         assert seen.verdict != "holds"
-        assert seen.verdict == "undetermined" or "if every step was one new batch of this loader, every epoch" in str(
+        assert seen.verdict == "undetermined" or "if every step is one new batch of this loader, every epoch" in str(
             seen
         )
         assert truth < seen.spent.leakage

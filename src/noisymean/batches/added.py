@@ -152,20 +152,24 @@ class _Cut:
         shift = abs(full.shrink - 1.0) * full.before
         of_last = 0.0 if last is None else abs(last.shrink * last.after - last.before)
         yield Attack(Added(1.0, 1.0), self._product((count, full, shift), (lasts, last, of_last)))
-        if self._moves or not self._cuts[0].full:
+        if not self._cuts[0].full:
             return
         if self.mechanism.drawn is Sampling.SHUFFLE:
             yield self._opposed()
-            yield from self._scored()
+            if not self._moves:
+                yield from self._scored()
         elif self._constant:
-            # a last batch that is divided by its own size is not looked at
-            seen = last if last is not None and last.log_scale == 0.0 else None
+            # a last batch that is divided by its own size is not looked at, nor epochs that do not begin together
+            seen = last if last is not None and last.log_scale == 0.0 and not self._moves else None
+            count = min(count, self._cuts[0].full) if self._moves else count
             yield Attack(Alternating(), self._product((count, full, 2.0), (lasts, seen, 1.0)))
 
     def _opposed(self) -> Attack:
         """The new record is opposed to all others: the full batch that has it is 2 C behind, over its denominator."""
         full, cut, unit = self._full, self._cuts[0], self._unit
-        epochs = Epochs(cut.batches, self.steps)
+        # where an epoch has one batch more, those of D and D' begin together once
+        seen = min(self.steps, cut.full) if self._moves else self.steps
+        epochs = Epochs(cut.batches, seen)
 
         def of(count: int) -> Law | None:
             if not count:
@@ -176,7 +180,7 @@ class _Cut:
 
         whole = of(cut.full)
         assert whole is not None, "there are full batches"
-        across = (self._dimension - 1) * self._counts[0] if full.log_scale else 0
+        across = (self._dimension - 1) * (seen if self._moves else self._counts[0]) if full.log_scale else 0
         beside = ((1, across_only(across, full.log_scale)),) if across else ()
         return Attack(Added(1.0, -1.0), (*beside, *epochs.parts(whole, of(min(epochs.rest, cut.full)))))
 

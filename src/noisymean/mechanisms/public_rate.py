@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import final
+from typing import assert_never, final
 
 from noisymean.errors import InvalidInput
-from noisymean.mechanisms.base import LARGEST_DATASET, Mechanism, whole
+from noisymean.mechanisms.base import LARGEST_DATASET, Adjacency, Mechanism, whole
 from noisymean.mechanisms.rates import Rate, exact_rate
 from noisymean.mechanisms.sampling import Sampling
 
@@ -79,6 +79,24 @@ class DrawnAnyWay(PublicRate):
                 "sample_rate", str(rate), f"1/t for a whole number t of batches in an epoch of {drawn.value} batches",
                 f"the nearest below is 1/{math.ceil(1 / rate)}",
             )  # fmt: skip
+
+    @final
+    def draws_all(self, adjacency: Adjacency) -> bool:
+        """Whether every record is in every batch, in both of two datasets that differ so: then it is no matter how it is drawn."""
+        added = adjacency is Adjacency.ADD_REMOVE
+        if adjacency is Adjacency.REPLACE_ONE or self.rate != 1:
+            return False
+        match self.drawn:
+            case Sampling.POISSON | Sampling.BALLS_IN_BINS:
+                return True
+            case Sampling.FIXED_SIZE:
+                return not added
+            case Sampling.SHUFFLE | Sampling.CYCLIC:
+                if self.dataset_size is None or self.batch_size is None:
+                    return not (added or self.drop_last)
+                return self.dataset_size + added <= self.batch_size
+            case _ as never:
+                assert_never(never)
 
     @final
     @property

@@ -169,6 +169,10 @@ class Accountant(IAccountant):  # type: ignore[misc]
                 return "the optimizer calls another step hook than this accountant's: steps may not have been counted"
         return ""
 
+    def _left_out(self) -> str:
+        """Why a step was not taken that is part of the run."""
+        return next(filter(None, (hook.watch.left_out() for _, hook in self._optimizers)), "")
+
     def __getstate__(self) -> dict[str, Any]:
         # a copy counts for no optimizer
         return {**vars(self), "_optimizers": []}
@@ -179,7 +183,7 @@ class Accountant(IAccountant):  # type: ignore[misc]
             promised(self._as_drawn(Stretch(sigma, rate, steps, one or self._announced(rate))), self.public.sample_rate)
             for (sigma, rate, steps), one in zip(self._history, self._seen, strict=True)
         ]
-        if found and (why := self._bypassed()):
+        if found and (why := self._bypassed() or self._left_out()):
             found[-1] = replace(found[-1], seen=replace(found[-1].seen, fault=why))
         return found
 

@@ -30,7 +30,7 @@ from noisymean.integrations.opacus.allocation import RandomAllocationSampler
 from noisymean.integrations.opacus.neighbours import as_written, loader_code
 from noisymean.integrations.opacus.sampler import UNKNOWN, Drawn, RateMark, agreed, of_loader
 from noisymean.integrations.opacus.seen import Public, Told
-from noisymean.mechanisms import Rate, exact_rate
+from noisymean.mechanisms import Rate, Sampling, exact_rate
 from noisymean.mechanisms.opacus_rate import steps_at_most
 
 
@@ -54,7 +54,15 @@ def fix(optimizer: Any, *, denominator: float, data_loader: Any = None, sample_r
     check_number("denominator", denominator, above=0.0, most=1e15, remedy="e.g. the expected batch size, as a constant")
     rate = None if sample_rate is None else float(exact_rate(sample_rate))
     hook = seen.told(optimizer)
-    drawn = agreed(UNKNOWN if hook is None else hook.drawn, UNKNOWN if data_loader is None else of_loader(data_loader))
+    shown = UNKNOWN if data_loader is None else of_loader(data_loader)
+    if shown.sampling not in (None, Sampling.POISSON) and seen.made_poisson(optimizer):
+        raise InvalidInput(
+            "data_loader",
+            shown.in_words,
+            "the one that make_private returned",
+            "it made another of the one that it was given",
+        )
+    drawn = agreed(UNKNOWN if hook is None else hook.drawn, shown)
     rate = _public_rate(drawn, hook, rate, sample_rate)
     if hook is not None:
         earlier = seen.earlier_of(optimizer)
@@ -74,7 +82,7 @@ def _public_rate(drawn: Drawn, hook: Told | None, rate: float | None, written: R
     known = exact_rate(written) if written is not None else as_written(hook.sample_rate) if hook is not None else None
     offered = "give make_private a poisson_loader" if known is None else f"give make_private {loader_code(known)}"
     if drawn.other:
-        raise InvalidInput("data_loader", drawn.how, "one that draws by Poisson sampling", offered)
+        raise InvalidInput("data_loader", drawn.how, "one that draws in a way that is known", offered)
     if rate is not None and hook is not None and hook.sample_rate != rate:
         raise InvalidInput("sample_rate", str(written), f"the rate of the data loader, {hook.sample_rate:.9g}", offered)
     if drawn.rate is None:

@@ -10,10 +10,14 @@ from noisymean.integrations.opacus.neighbours import as_written
 from noisymean.mechanisms.sampling import Sampling
 
 
-def grounds_of(stretches: Sequence[Stretch], facts: Facts) -> tuple[Ground, ...]:
-    """For the last stretch; where another differs, so do the words."""
+def grounds_of(stretches: Sequence[Stretch], facts: Facts, *, taken: bool) -> tuple[Ground, ...]:
+    """For the last stretch; where another differs, so do the words. `taken`: whether any step was."""
     last = stretches[-1]
-    drawn, announced = last.seen.drawn, last.seen.announced
+    drawn, counted = last.seen.drawn, taken and not last.seen.announced
+    if taken:
+        how = "counted by the accountant" if counted else "in the history of the accountant"
+    else:
+        how = "none was taken so far: what so many cost is shown"
     return (
         Ground(About.SAMPLER, drawn.in_words, drawn.known, drawn.how),
         _rate(last),
@@ -24,8 +28,8 @@ def grounds_of(stretches: Sequence[Stretch], facts: Facts) -> tuple[Ground, ...]
         Ground(
             About.STEPS,
             f"{sum(one.steps for one in stretches):,}",
-            Known.TOLD if announced else Known.SEEN,
-            "in the history of the accountant" if announced else "counted by the accountant",
+            Known.SEEN if counted else Known.TOLD,
+            how,
         ),
     )
 

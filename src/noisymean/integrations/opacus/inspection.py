@@ -31,6 +31,7 @@ from noisymean.integrations.opacus.seen import (
     clipper_of,
     earlier_of,
     history_of,
+    made_poisson,
     noise_of,
     optimizer_of,
     optimizers_of,
@@ -45,12 +46,11 @@ from noisymean.runs import Run
 from noisymean.verdict import Claim, Word, check_order, decide
 from noisymean.words import TooLarge
 
-_IF_ALIKE = (
-    ", if every step was one new batch of this loader and nothing was changed on the way (Accountant() looks at each)"
-)
+_LOOKS = "(Accountant() looks at each)"
+_IF_ALIKE = f"if every step is one new batch of this loader and nothing is changed on the way {_LOOKS}"
 _IF_WHOLE = (
-    ", if every step was one new batch of this loader, every epoch came to its end and nothing was changed on the way"
-    " (Accountant() looks at each)"
+    "if every step is one new batch of this loader, every epoch comes to its end, random numbers are never started again and"
+    f" nothing is changed on the way {_LOOKS}"
 )
 _SHARED = "one accountant counts the steps of several optimizers: give each its own engine, or attach Accountant()"
 _AMBIGUOUS = "several batch sizes fit, and leakage is the least of theirs; give batch_size= to be exact"
@@ -97,7 +97,7 @@ class Inspection:
         return self.spent.verdict
 
     def __str__(self) -> str:
-        last, spent = self.stretches[-1], self.spent
+        last, spent, condition = self.stretches[-1], self.spent, self._condition()
         seen = last.seen
         divided = "nothing (loss_reduction='sum')" if seen.denominator is None else f"{seen.denominator:g}"
         if seen.denominator is not None:
@@ -117,21 +117,23 @@ class Inspection:
             f"  leakage   {_known(spent.leakage, at_least)}"
             + (f"    on this pair: {spent.pair}" if spent.pair else ""),
             f"  guarantee {_known(spent.guarantee, at_most)}",
-            f"verdict     {self.verdict}" + self._if_alike(),
+            f"verdict     {self.verdict}" + (f", {condition}" if condition and self.verdict != "undetermined" else ""),
             f"remedy      {self.remedy}",
             "it rests on",
             *(f"  {ground}" for ground in spent.grounds),
         ]
-        return "\n".join(rows + [f"- {note}" for note in spent.notes])
+        # what is not decided is known under the same condition
+        numbers = [f"these numbers are right {condition}"] if condition and self.verdict == "undetermined" else []
+        return "\n".join(rows + [f"- {note}" for note in (*numbers, *spent.notes)])
 
-    def _if_alike(self) -> str:
-        """What the verdict is for, where nobody has looked at the steps one by one."""
-        if not self.taken or self.verdict == "undetermined":
+    def _condition(self) -> str:
+        """What the numbers are for, where nobody has looked at the steps one by one."""
+        if self.spent.leakage is None and self.spent.guarantee is None:
             return ""
         last = self.stretches[-1]
         if last.by_epochs:
             # of batches that somebody draws himself nobody has seen an epoch
-            return "" if self.watched and last.seen.drawn.known is Known.SEEN else _IF_WHOLE
+            return "" if self.watched and self.taken and last.seen.drawn.known is Known.SEEN else _IF_WHOLE
         return _IF_ALIKE if self.verdict == "holds" and not self.watched else ""
 
 
@@ -183,6 +185,13 @@ def inspect(
     if rate not in (None, hook.sample_rate):
         raise InvalidInput("sample_rate", str(sample_rate), f"the rate of the data loader, {hook.sample_rate:.9g}")
     ours = hasattr(hook.accountant, "stretches")
+    if not ours and shown.sampling not in (None, Sampling.POISSON) and made_poisson(optimizer):
+        raise InvalidInput(
+            "data_loader",
+            shown.in_words,
+            "the one that make_private returned: it made another of the one that it was given, which samples",
+            f"if batches come from this one all the same, say sampling='{shown.in_words}' and batch_size in its place",
+        )
     if ours:
         dataset_size = dataset_size or hook.accountant.dataset_size
         batch_size = batch_size or hook.accountant.batch_size
@@ -212,7 +221,7 @@ def inspect(
         _target(target_epsilon, target_delta, epochs, hook.accountant),
     )
     found = cases(stretches, facts)
-    spent = spent_by(stretches, found, facts, delta)
+    spent = spent_by(stretches, found, facts, delta, taken=bool(taken))
     if batch_size is None and len({case.smaller for case in found}) < len(found):
         spent = replace(spent, notes=(*spent.notes, _AMBIGUOUS))
     mechanisms = tuple(dict.fromkeys(case.segments[-1][0] for case in found if case.segments is not None))
@@ -272,7 +281,9 @@ def checked_size(dataset_size: int | None) -> int:
     return int(dataset_size)
 
 
-def spent_by(stretches: Sequence[Stretch], found: Sequence[Case], facts: Facts, delta: float) -> Spent:
+def spent_by(
+    stretches: Sequence[Stretch], found: Sequence[Case], facts: Facts, delta: float, *, taken: bool = True
+) -> Spent:
     """The three epsilons: over both pairs the worse, over batch sizes that cannot be told apart the safe side of each."""
     sound, notes = guaranteed(found, delta)
     leaks = dict[int, _Leak]()
@@ -289,7 +300,7 @@ def spent_by(stretches: Sequence[Stretch], found: Sequence[Case], facts: Facts, 
         claim = Claim(*_claimed(claimed, Question(delta)), is_the_run)
     if pair:
         check_order(leaked, sound, f"{len(stretches)} stretches of a run")
-    grounds = grounds_of(stretches, facts)
+    grounds = grounds_of(stretches, facts, taken=taken)
     return Spent(
         delta=delta,
         claimed=float(claim.high),  # type: ignore[arg-type]
@@ -402,9 +413,11 @@ def _remedy(stretches: Sequence[Stretch], mechanisms: Sequence[Mechanism], spent
     rate = as_written(last.sample_rate) if batches == 1 else Fraction(1, max(round(batches / last.sample_rate), 1))
     constant = bool(mechanisms) and all(isinstance(one, SGM) for one in mechanisms)
     if constant and public.sample_rate is not None:
-        if last.by_epochs and spent.verdict != "holds":
+        if last.by_epochs and spent.verdict != "holds" and spent.guarantee is not None:
             return "report the guarantee: it is for random allocation, and the claim for Poisson sampling"
         return "none needed: neither the denominator nor the rate depends on the data"
+    if public.denominator is not None and last.seen.drawn.public_rate and last.seen.drawn.rate == last.sample_rate:
+        return "none for the loader or the denominator, which depend on no data; what is missing is said below"
     if last.seen.drawn.poisson is None:
         # what is to be changed is seen after that
         return f"{TO_TELL}, and look again"
@@ -420,7 +433,7 @@ def _remedy(stretches: Sequence[Stretch], mechanisms: Sequence[Mechanism], spent
             f"give make_private {loader_code(rate)}{poisson}, or {allocation_code(rate)} with"
             f" poisson_sampling=False{allocated}, and take the loader that it returns"
         )
-    elif public.sample_rate is None:
+    elif public.sample_rate is None or last.seen.drawn.rate not in (None, last.sample_rate):
         steps.append(f"give make_private {loader_code(rate)} and take the loader that it returns")
     steps.append(f"fix(optimizer, denominator={denominator}, {told})")
     at_this_size = "none at this number of records; for every other: " if spent.verdict == "holds" else ""

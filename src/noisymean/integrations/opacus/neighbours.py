@@ -131,7 +131,10 @@ def _need_usual_steps(stretch: Stretch, facts: Facts) -> None:
     if seen.fault:
         raise Unknown(seen.fault)
     if seen.accumulated > 1:
-        raise Unknown(f"{seen.accumulated} batches were drawn for one step: a record may be in several of them")
+        several = f"{seen.accumulated} batches were drawn for one step"
+        if stretch.by_epochs:
+            raise Unknown(f"{several}, and nobody has analysed steps on several batches of an epoch")
+        raise Unknown(f"{several}: a record may be in several of them")
     if seen.accumulated < 1:
         raise Unknown(f"steps at the rate {stretch.sample_rate:.6g} are of another data loader than the optimizer's")
     if seen.divides_count:
@@ -165,6 +168,9 @@ def _cut(stretch: Stretch, facts: Facts, smaller: int, loaded: Loaded, *, consta
     if not constant:
         return loader
     _need_one_noise(loader, smaller)
+    if loaded.batch_size > smaller:
+        # every batch is all of the records, with one more as well
+        return SGM(sample_rate=1, noise_multiplier=stretch.noise_multiplier)
     return SGM(
         dataset_size=smaller,
         sample_rate=as_written(stretch.sample_rate),
@@ -272,6 +278,8 @@ def _at_public_rate(stretch: Stretch, facts: Facts, smaller: int, *, constant: b
         if expected != sigma:
             raise _other_noise(expected, sigma)
     if constant:
+        # all records in every batch: there is nothing to draw
+        sampling = Sampling.POISSON if rate == 1 else sampling
         return SGM(sample_rate=rate, noise_multiplier=sigma, sampling=sampling)
     dimension = _dimension(seen)
     floor = FEASGM(

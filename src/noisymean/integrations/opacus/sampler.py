@@ -166,8 +166,10 @@ def of_loader(loader: Any) -> Drawn:
     if not isinstance(loader, DataLoader):
         raise InvalidInput("data_loader", type(loader).__name__, "a DataLoader", "pass what make_private returned")
     (sampler, kind), records = drawn_by(loader), _length(loader.dataset)
-    if type(loader).__iter__ is not DataLoader.__iter__:
+    if any(getattr(type(loader), name) is not getattr(DataLoader, name) for name in _HANDING_OUT):
         return otherwise(f"a {type(loader).__name__}, which hands out batches in a way of its own", records)
+    if loader.num_workers and not getattr(loader, "in_order", True):
+        return otherwise("in_order=False: which batch comes first depends on what is in it", records)
     if kind is BatchSampler:
         return _cut(loader, sampler, records)
     if kind is RandomAllocationSampler:
@@ -195,6 +197,10 @@ def of_loader(loader: Any) -> Drawn:
     return found
 
 
+# What a DataLoader does with the batches that its sampler draws.
+_HANDING_OUT = ("__iter__", "_get_iterator", "_index_sampler", "_auto_collation")
+
+
 def _by(loader: Any) -> str:
     # one that is a sampler of batches itself comes beside another that nobody asks
     sampler = loader.sampler if loader.batch_sampler is None else loader.batch_sampler
@@ -211,8 +217,11 @@ def _cut(loader: Any, batches: Any, records: int | None) -> Drawn:
     shuffled, name = type(below) is RandomSampler, type(below).__name__
     if shuffled and below.replacement:
         return otherwise(f"{name} of the data loader, with replacement", records)
-    if shuffled and below.num_samples != records:
-        return otherwise(f"{name} of the data loader, {below.num_samples:,} of {records:,} records", records)
+    if shuffled and getattr(below, "_num_samples", None) is not None:
+        # where the number comes from nobody knows, also if it is that of the records
+        return otherwise(
+            f"{name} of the data loader, told to draw {below.num_samples:,} of {records:,} records", records
+        )
     size, drop_last = int(batches.batch_size), bool(batches.drop_last)
     length = Cut.of(records, size, drop_last=drop_last).batches
     if not length:

@@ -13,6 +13,7 @@ from types import FrameType
 from typing import Any, final
 
 import opacus
+import torch
 from opacus import PrivacyEngine
 from opacus.optimizers import DPOptimizer
 
@@ -264,6 +265,13 @@ def clipper_of(optimizer: Any) -> Any:
     losses = [one for one in _instances(_ghost.DPLossFastGradientClipping) if one.optimizer is optimizer]
     # the adaptive one says so
     return next((one if is_adaptive(one) else one.module for one in losses), None)
+
+
+def made_poisson(optimizer: Any) -> bool:
+    """Whether make_private was told to make a loader of its own: then it forbids the module to accumulate gradients."""
+    first = optimizer.params[0]
+    modules = [one for one in _instances(torch.nn.Module) if not getattr(one, "grad_accumulation_allowed", True)]
+    return any(parameter is first for one in modules for parameter in one.parameters())
 
 
 def _is_ghost(optimizer: Any) -> bool:

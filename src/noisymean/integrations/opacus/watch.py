@@ -77,21 +77,32 @@ class Watch:
                 size = len(norms)
             self._norms = norms
         faults.append(self._used_noise(optimizer))
-        drawn, fault = self._drawn_by(optimizer, size), next(filter(None, faults), "")
+        drawn = self._drawn_now()
+        if drawn == self._drawn:
+            faults.append(self._not_drawn(optimizer, size))
+        fault = next(filter(None, faults), "")
         return replace(seen, drawn=drawn, fault=fault, noise_from_records=self._noise_from_records), size
 
-    def _drawn_by(self, optimizer: Any, size: int | None) -> Drawn:
-        """As make_private's loader draws, if it still does, and if this batch came from it."""
+    def _drawn_now(self) -> Drawn:
+        """As make_private's loader draws, if it still does."""
         if self._loader is None or self._drawn == UNKNOWN:
             return self._drawn
         now = of_loader(self._loader)
         if now != self._drawn and self._drawn.known is Known.SEEN:
             why = "the data loader was changed after make_private"
             return now if now.other else otherwise(why, self._drawn.records)
+        return self._drawn
+
+    def _not_drawn(self, optimizer: Any, size: int | None) -> str:
+        """Why the batch of this step is not the next one of make_private's loader."""
         if self._batches is None:
-            return self._drawn
-        why_not = self._batches.take(size, cut=bool(optimizer._is_last_step_skipped))
-        return otherwise(why_not, self._drawn.records) if why_not else self._drawn
+            return ""
+        signals = len(getattr(optimizer, "_step_skip_queue", ()))
+        return self._batches.take(size, cut=bool(optimizer._is_last_step_skipped), signals=signals)
+
+    def left_out(self) -> str:
+        """Why the steps that were taken are not those of a run that goes on: a batch was drawn for one that never came."""
+        return "" if self._batches is None else self._batches.left_out()
 
     def _used_noise(self, optimizer: Any) -> str:
         """Why the noise of this step is none: it is missing, or another step had it."""
