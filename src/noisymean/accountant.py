@@ -26,6 +26,7 @@ from noisymean.runs import Run
 from noisymean.tradeoff import LARGEST_EPSILON, Side
 from noisymean.verdict import Claim, check_order, decide
 from noisymean.words import (
+    HoldsForOthers,
     Note,
     NotPoisson,
     OneSize,
@@ -216,8 +217,7 @@ def account(
     """
     question = Question.of(delta, epsilon)
     asked = Run.of(run, steps)
-    if adjacency is None:
-        adjacency = asked.mechanisms[0].adjacency
+    told, adjacency = adjacency, asked.adjacency if adjacency is None else adjacency
     # the claim is made on the user's dataset at the rate that the accountant is told, whatever is compared with it
     claimed = claimed_interval(asked, question)
     pairs, unjudged = _pairs(asked, adjacency, pair)
@@ -230,14 +230,19 @@ def account(
         # on each pair by itself: the worse of two may hide it
         check_order(one.leaked, one.sound, f"{pairs[which].segments}, delta={delta}, epsilon={epsilon}")
     claim = Claim(*claimed, all(one.is_the_claim for one in found.values()))
+    verdict = decide(claim, found[worst].leaked, None if sound is None else sound.value)
+    remarks = (*_notes(asked, adjacency), *unjudged)
+    if verdict == "holds" and told is None and adjacency is not Adjacency.ADD_REMOVE:
+        # a promise for one kind of neighbours is none for another, and nobody has said that it is for these
+        verdict, remarks = "undetermined", (HoldsForOthers(adjacency.value, adjacency.change), *remarks)
     return Account(
         segments=asked.segments,
         claimed=question.bound(claimed[1]),
         leakage=question.bound(found[worst].leaked, found[worst].pair),
         guarantee=question.bound(sound.value, proofs=sound.proofs) if sound else question.bound(None),
         claimed_lower=question.bound(claimed[0]),
-        verdict=decide(claim, found[worst].leaked, None if sound is None else sound.value),
-        remarks=(*_notes(asked, adjacency), *unjudged),
+        verdict=verdict,
+        remarks=remarks,
         pair=worst,
         neighbours=tuple(
             PairBounds(
@@ -251,6 +256,7 @@ def account(
         asked_delta=delta is not None,
         unproved=tuple(dict.fromkeys(one.unproved for one in found.values() if one.unproved)),
         adjacency=adjacency,
+        adjacency_told=told is not None,
     )
 
 
@@ -367,8 +373,7 @@ def alternatives(answer: Account) -> tuple[Account, ...]:
 def _notes(run: Run, adjacency: Adjacency) -> tuple[Note, ...]:
     told = dict.fromkeys(note for one in run.mechanisms for note in one.notes())
     if not run.is_poisson:
-        change = {Adjacency.ZERO_OUT: "zeroed out", Adjacency.REPLACE_ONE: "replaced"}.get(adjacency)
-        public = () if change is None else (OneSize(adjacency.value, change),)
+        public = () if adjacency is Adjacency.ADD_REMOVE else (OneSize(adjacency.value, adjacency.change),)
         return (NotPoisson(run.mechanisms[0].drawn.in_words), *public, *told)
     match adjacency:
         case Adjacency.ADD_REMOVE:

@@ -19,7 +19,7 @@ from noisymean.outward import at_least, at_most
 from noisymean.pairs import Datasets
 from noisymean.results import Lines, Result, finite
 from noisymean.verdict import Word
-from noisymean.words import Note, ProofName, Reason
+from noisymean.words import HoldsForOthers, Note, ProofName, Reason
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -91,6 +91,13 @@ class Account(Result):
     # why no guarantee is known, where none is
     unproved: tuple[Reason, ...] = ()
     adjacency: Adjacency = Adjacency.ADD_REMOVE
+    # or what it is unless it is said
+    adjacency_told: bool = True
+
+    @property
+    def holds_for_others(self) -> bool:
+        """Whether the claim would hold if somebody had said that it is for these neighbours."""
+        return any(isinstance(one, HoldsForOthers) for one in self.remarks)
 
     @property
     def mechanism(self) -> Mechanism:
@@ -113,10 +120,8 @@ class Account(Result):
                 return "added or removed"
             case Adjacency.ADD_REMOVE:
                 return " or ".join(sorted(one.pair.change for one in self.neighbours))
-            case Adjacency.ZERO_OUT:
-                return "zeroed out"
-            case Adjacency.REPLACE_ONE:
-                return "replaced"
+            case Adjacency.ZERO_OUT | Adjacency.REPLACE_ONE:
+                return self.adjacency.change
 
     @property
     def condition(self) -> str:

@@ -105,7 +105,7 @@ def calibrate(
 
     question = Question.of(delta, None)
     most_noise = Run.of(build(MOST_NOISE), steps)
-    neighbours = most_noise.mechanisms[0].adjacency if adjacency is None else adjacency
+    neighbours = most_noise.adjacency if adjacency is None else adjacency
     both = most_noise.size_moves and neighbours is Adjacency.ADD_REMOVE
     pairs = pairs_of(most_noise) if both else {Pair.LARGER: most_noise}
     ways = [(one.dataset_size, reverse) for one in pairs.values() for reverse in (False, True)]

@@ -95,6 +95,12 @@ class Run:
         return any(one.knows_size for one in self.mechanisms)
 
     @property
+    def adjacency(self) -> Adjacency:
+        """What neighbours differ in unless it is said: one record added or removed, where any of the mechanisms has it so."""
+        ways = {one.adjacency for one in self.mechanisms}
+        return Adjacency.ADD_REMOVE if Adjacency.ADD_REMOVE in ways else self.mechanisms[0].adjacency
+
+    @property
     def dataset_size(self) -> int | None:
         """The number of records, which all segments that know it have in common; else InvalidInput."""
         sizes = {one.dataset_size for one in self.mechanisms if one.knows_size or not self.size_moves}
@@ -214,8 +220,14 @@ def _check_epochs(segments: Sequence[Segment]) -> None:
 
 def _attacks(run: Run, adjacency: Adjacency) -> list[tuple[Datasets, Rounds]]:
     """Every pair, and every way to look at it, in all segments; an attacker may look away from one."""
+    segments = run.merged().segments
+    if len(segments) > 1 and adjacency is Adjacency.ADD_REMOVE and any(batches.moves(one) for one, _ in segments):
+        raise Undefined(
+            "segments", len(segments), "one, where one record more changes the number of batches of an epoch",
+            "its epochs do not begin with the segments; or ask for zero-out",
+        )  # fmt: skip
     found: dict[tuple[Datasets, int], list[tuple[int, Law]]] = {}
-    for mechanism, steps in run.merged().segments:
+    for mechanism, steps in segments:
         seen = Counter[Datasets]()
         for datasets, parts in batches.attacks(mechanism, steps, adjacency):
             found.setdefault((datasets, seen[datasets]), []).extend(parts)

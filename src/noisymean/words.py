@@ -138,6 +138,21 @@ class OneSize(Note):
 
 @final
 @dataclass(frozen=True)
+class HoldsForOthers(Note):
+    """A claim that would hold for neighbours that nobody has said it is for."""
+
+    adjacency: str
+    change: str
+
+    def __str__(self) -> str:
+        return (
+            f"the guarantee is no larger than the claim, for one record {self.change}; an accountant's claim is for one added or"
+            f" removed: say adjacency {self.adjacency} if yours is for the former, add-remove if it is not"
+        )
+
+
+@final
+@dataclass(frozen=True)
 class OnlyAdded(Note):
     """The dataset is too small for one record to be removed."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
@@ -10,8 +11,10 @@ import numpy as np
 import pytest
 
 import noisymean as nm
+from noisymean.laws.closed import Gaussian
 from noisymean.mechanisms import Cut, Sampling, from_plain
 from noisymean.report import account_words
+from noisymean.tradeoff import Side
 
 DRAWN = ("shuffle", "fixed-size", "balls-in-bins", "cyclic")
 KINDS: tuple[Any, ...] = (nm.SGM, nm.EASGM, nm.FEASGM, nm.ASGM)
@@ -19,6 +22,10 @@ KINDS: tuple[Any, ...] = (nm.SGM, nm.EASGM, nm.FEASGM, nm.ASGM)
 
 def sgm(rate: object = "1/4", sampling: str = "shuffle", **rest: Any) -> nm.SGM:
     return nm.SGM(sample_rate=rate, noise_multiplier=1.0, sampling=sampling, **rest)  # type: ignore[arg-type]
+
+
+def other_noise(rate: object, **rest: Any) -> nm.SGM:
+    return nm.SGM(sample_rate=rate, noise_multiplier=2.0, sampling="shuffle", **rest)  # type: ignore[arg-type]
 
 
 def sized(kind: Any, sampling: str, **rest: Any) -> nm.Mechanism:
@@ -117,6 +124,28 @@ class TestNeighbours:
         assert nm.account(sgm(), steps=4, delta=1e-5).adjacency is nm.Adjacency.ZERO_OUT
         assert nm.account(sized(nm.FEASGM, "cyclic"), steps=10, delta=1e-5).adjacency is nm.Adjacency.ADD_REMOVE
 
+    def test_of_a_schedule_do_not_follow_from_its_first_segment(self) -> None:
+        """Found by a reader: the order of two segments decided between holds and violated."""
+        rest: dict[str, Any] = {"dataset_size": 11, "dimension": 1000, "sample_rate": "1/2", "batch_size": 6}
+        sum_, mean = (one(**rest, noise_multiplier=1.0, sampling="shuffle") for one in (nm.SGM, nm.EASGM))
+        both = [nm.account(list(one), delta=1e-5) for one in (((sum_, 2), (mean, 2)), ((mean, 2), (sum_, 2)))]
+        assert {one.adjacency for one in both} == {nm.Adjacency.ADD_REMOVE}
+        assert {one.verdict for one in both} == {"violated"}
+
+    def test_nobody_is_told_that_a_claim_holds_for_neighbours_that_were_not_said(self) -> None:
+        """Two shuffled batches: less than is claimed for one record zeroed out, and more for one added."""
+        run = nm.SGM(dataset_size=11, sample_rate="1/2", noise_multiplier=1.0, sampling="shuffle", batch_size=6)
+        asked = {one: nm.account(run, steps=2, delta=1e-5, adjacency=one).verdict for one in nm.Adjacency}
+        assert asked == {
+            nm.Adjacency.ADD_REMOVE: "violated",
+            nm.Adjacency.ZERO_OUT: "holds",
+            nm.Adjacency.REPLACE_ONE: "violated",
+        }
+        unasked = nm.account(run, steps=2, delta=1e-5)
+        assert (unasked.verdict, unasked.holds_for_others) == ("undetermined", True)
+        assert "say adjacency zero-out if yours is for the former" in str(unasked)
+        assert not nm.account(sgm("1/100"), steps=100, delta=1e-5).holds_for_others
+
     @pytest.mark.parametrize("sampling", ["shuffle", "cyclic"])
     def test_another_number_of_batches_is_not_proved(self, sampling: str) -> None:
         run = sgm("1/5", sampling, dataset_size=50, batch_size=10)
@@ -174,6 +203,19 @@ REFUSED: list[tuple[Callable[[], object], str]] = [
     (
         lambda: sgm(sampling="balls-in-bins", dataset_size=16, batch_size=4),
         "batch_size=4: must be left out with balls-in-bins; sizes are random",
+    ),
+    (
+        lambda: sgm("1/2", "fixed-size", dataset_size=0),
+        "batch_size=0: must be a whole number from 1 to 1e+15",
+    ),
+    (
+        lambda: nm.account(
+            [(sgm("1/2", dataset_size=4, batch_size=2), 2), (other_noise("1/2", dataset_size=4, batch_size=2), 2)],
+            delta=1e-5,
+            adjacency=nm.Adjacency.ADD_REMOVE,
+        ),
+        "segments=2: must be one, where one record more changes the number of batches of an epoch; its epochs do not begin with"
+        " the segments; or ask for zero-out",
     ),
     (
         lambda: sgm(dataset_size=10, batch_size=0),
@@ -348,3 +390,48 @@ def test_fixed_sizes_are_of_the_larger_dataset() -> None:
         for pair in ("larger", "smaller")
     )
     assert smaller / larger > 1.2
+
+
+@pytest.mark.parametrize("sampling", ["shuffle", "cyclic"])
+def test_denominators_that_agree_in_all_digits_of_a_float(sampling: str) -> None:
+    """N q and (N+1) q at N = 10^15: in one dimension all aligned gradients are a Gaussian shift of b/(N+1)/sigma a step.
+
+    The noise shrinks by 10^-15, which shows nothing. Found by a reader: differences of floats were two percent off.
+    """
+    size, batch, steps, sigma = 10**15 - 10**6, 999_999_999_001, 10**9, 30.0
+    run = nm.EASGM(
+        dataset_size=size,
+        dimension=1,
+        sample_rate="1/1000",
+        batch_size=batch,
+        noise_multiplier=sigma,
+        sampling=sampling,
+    )
+    found = nm.account(run, steps=steps, delta=1e-5, adjacency=nm.Adjacency.ADD_REMOVE, pair="larger")
+    full = 999 * (steps // 1000)
+    last = size - 999 * batch
+    shift = math.sqrt(full * (batch / (size + 1)) ** 2 + (steps // 1000) * (1.0 - (last + 1) / (size + 1)) ** 2) / sigma
+    assert found.leakage.epsilon == pytest.approx(float(Gaussian(shift).epsilon(1e-5, Side.BELOW)), rel=1e-9)
+    assert found.leakage.epsilon <= found.guarantee.epsilon
+
+
+@pytest.mark.parametrize("sampling", ["shuffle", "cyclic"])
+def test_all_records_in_every_batch_are_the_claim(sampling: str) -> None:
+    """Nothing is drawn: one number under three names."""
+    run = nm.SGM(dataset_size=5, batch_size=7, sample_rate=1, noise_multiplier=1.0, sampling=sampling)
+    account = nm.account(run, steps=3, delta=1e-5, adjacency=nm.Adjacency.ADD_REMOVE)
+    assert account.verdict == "holds"
+    # one more would be in a batch of its own
+    full = nm.SGM(dataset_size=7, batch_size=7, sample_rate=1, noise_multiplier=1.0, sampling=sampling)
+    assert nm.account(full, steps=3, delta=1e-5, adjacency=nm.Adjacency.ADD_REMOVE).verdict == "violated"
+
+
+def test_a_law_whose_losses_no_float_holds_apart() -> None:
+    """Was an error: a size of a batch of 3e8 that grows by one, over a thousand steps."""
+    run = nm.ASGM(
+        dataset_size=309_524_357, dimension=1, sample_rate="1/14", noise_multiplier=87.94, sampling="cyclic",
+        batch_size=309_524_357,
+    )  # fmt: skip
+    found = nm.account(run, steps=1000, epsilon=0.00195, adjacency=nm.Adjacency.ADD_REMOVE, pair="larger")
+    assert found.leakage.delta > 0.0
+    assert found.guarantee.delta is None

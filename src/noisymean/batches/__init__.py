@@ -1,6 +1,6 @@
 r"""Batches that are not drawn by Poisson sampling: explicit pairs and proofs for each way, each with its adjacency.
 
-In units of the noise of D a full gradient has length 1/sigma. t batches in an epoch; a started epoch counts whole in a guarantee.
+In units of the noise of D a full gradient has length 1/sigma. t batches in an epoch; the last one may have been broken off.
 Proofs are in docs/theory.md, "Batches that are not drawn by Poisson sampling".
 
 Neighbours of one size (zero-out, replace-one): N is public, so every denominator is a constant here.
@@ -32,6 +32,14 @@ def attacks(mechanism: Mechanism, steps: int, adjacency: Adjacency) -> list[Atta
     if adjacency is Adjacency.ADD_REMOVE:
         return list(added(mechanism, steps).attacks())
     return list(of_one_size(mechanism, steps, adjacency).attacks())
+
+
+def moves(mechanism: Mechanism) -> bool:
+    """Whether one record more changes the number of batches of an epoch."""
+    size = mechanism.dataset_size
+    if not mechanism.drawn.is_cut or size is None:
+        return False
+    return mechanism.cut(size).batches != mechanism.cut(size + 1).batches
 
 
 def proofs(mechanism: Mechanism, steps: int, adjacency: Adjacency) -> list[Proof]:

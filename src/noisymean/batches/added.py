@@ -57,22 +57,39 @@ def _size(mechanism: Mechanism) -> int:
 
 
 class _Step(NamedTuple):
-    """A batch of `before` records on D and `after` on D'; what becomes of sums and of the noise."""
+    """A batch of `before` records on D and `after` on D'; what becomes of sums, r, and of the noise, s.
+
+    `less` is 1 - r, which is small and keeps its digits.
+    """
 
     before: int
     after: int
-    shrink: float
+    less: float
     log_scale: float
+
+    @property
+    def shrink(self) -> float:
+        """r = c/c'."""
+        return 1.0 - self.less
+
+    @property
+    def off(self) -> float:
+        """|r - 1|."""
+        return abs(self.less)
+
+    @property
+    def grown(self) -> float:
+        """r k' - k: how far the sum moves if all gradients are one vector."""
+        return (self.after - self.before) - self.less * self.after
 
 
 def _step(mechanism: Mechanism, size: int, before: int, after: int) -> _Step:
     """Batches of these sizes on `size` records and on one more."""
-    c, c_with = (
-        float(mechanism.divisors(size + i, np.array([float(batch)]))[0]) for i, batch in enumerate((before, after))
-    )
+    # exactly: c and c' may agree in all digits of a float
+    c, c_with = (mechanism.exact_divisor(size + i, batch) for i, batch in enumerate((before, after)))
     noise, noise_with = mechanism.noises
     log_shrink = -math.log1p((c_with - c) / c)
-    return _Step(before, after, math.exp(log_shrink), log_shrink + math.log1p((noise_with - noise) / noise))
+    return _Step(before, after, -math.expm1(log_shrink), log_shrink + math.log1p((noise_with - noise) / noise))
 
 
 @final
@@ -143,14 +160,14 @@ class _Cut:
     @property
     def _constant(self) -> bool:
         """Whether nothing but the batches themselves moves."""
-        return self._full.log_scale == 0.0 and self._full.shrink == 1.0
+        return self._full.log_scale == 0.0 and self._full.less == 0.0
 
     def attacks(self) -> Iterator[Attack]:
         full, last = self._full, self._last
         count, _, lasts = self._counts
         # every gradient is C v: a sum is the size of its batch, which nobody has to guess
-        shift = abs(full.shrink - 1.0) * full.before
-        of_last = 0.0 if last is None else abs(last.shrink * last.after - last.before)
+        shift = full.off * full.before
+        of_last = 0.0 if last is None else abs(last.grown)
         yield Attack(Added(1.0, 1.0), self._product((count, full, shift), (lasts, last, of_last)))
         if not self._cuts[0].full:
             return
@@ -175,7 +192,7 @@ class _Cut:
             if not count:
                 return None
             there = count * cut.size / (self.size + 1)
-            mean, scale = (1.0 - full.shrink) * full.before * unit, math.exp(full.log_scale)
+            mean, scale = full.less * full.before * unit, math.exp(full.log_scale)
             return largest(count, Shifted(0.0), Shifted(2.0 * full.shrink * unit, there, scale, mean))
 
         whole = of(cut.full)
@@ -197,9 +214,9 @@ class _Cut:
             yield Proof(ProofName.TAKEN, ((begun, Subsampled(Gaussian(2.0 * self._unit), there)),))
         # the batch in which a record has taken another's place: of each epoch one, or in order all of them
         swaps = (min(begun, count) if shuffled else count) if before.full else 0
-        off = abs(full.shrink - 1.0)
+        off = full.off
         swapped = off * (full.before - 1) + full.shrink + 1.0
-        grown = 0.0 if last is None else abs(last.shrink - 1.0) * last.before + last.shrink
+        grown = 0.0 if last is None else last.off * last.before + last.shrink
         yield Proof(
             ProofName.SWAPPED,
             self._product((count - swaps, full, off * full.before), (swaps, full, swapped), (lasts, last, grown)),
@@ -246,7 +263,7 @@ class _FixedSize:
     @property
     def _exact(self) -> Law | None:
         """Where the denominator stays."""
-        return self._taken if (self._step.shrink, self._step.log_scale) == (1.0, 0.0) else None
+        return self._taken if (self._step.less, self._step.log_scale) == (0.0, 0.0) else None
 
     def _pair(self, shift: float) -> Law:
         unit, dimension = 1.0 / self.mechanism.noises[0], self.mechanism.dimension or 1
@@ -256,13 +273,13 @@ class _FixedSize:
         if (exact := self._exact) is not None:
             yield Attack(Added(1.0, -1.0), ((self.steps, exact),))
             return
-        yield Attack(Added(1.0, 1.0), ((self.steps, self._pair(abs(self._step.shrink - 1.0) * self._batch)),))
+        yield Attack(Added(1.0, 1.0), ((self.steps, self._pair(self._step.off * self._batch)),))
         yield Attack(Added(1.0, -1.0), ((self.steps, self._opposed()),))
 
     def _opposed(self) -> Law:
         """All gradients of D are C v and the new one is opposed: with the rate of D' its batch is 2 C behind."""
         step, unit, rate = self._step, 1.0 / self.mechanism.noises[0], self._batch / (self.size + 1)
-        scale, usual = math.exp(step.log_scale), (1.0 - step.shrink) * self._batch * unit
+        scale, usual = math.exp(step.log_scale), step.less * self._batch * unit
         one, two = np.ones(1), np.array([1.0 - rate, rate])
         means = np.array([usual, usual + 2.0 * step.shrink * unit])
         return ExplicitPair(
@@ -278,7 +295,7 @@ class _FixedSize:
             yield Proof(ProofName.TAKEN, ((self.steps, exact),))
             return
         step = self._step
-        off = abs(step.shrink - 1.0)
+        off = step.off
         swapped = off * (self._batch - 1) + step.shrink + 1.0
         yield Proof(ProofName.SWAPPED, ((self.steps, self._pair(swapped)),))
         # D over its own denominator -> D over that of D', batches revealed -> D'

@@ -62,7 +62,7 @@ def command(
                 run.steps,
                 run.delta,
                 progress=lambda _: tell(advance=1),
-                adjacency=run.adjacency,
+                adjacency=answer.adjacency,
             )
         write_plot("plot", figure, target)
         note(f"plot written to {target}")
@@ -83,7 +83,7 @@ def run_of(described: options.Described, asked: options.Asked) -> AskedRun:
     if len(wanted) > 1:
         raise InvalidInput("epsilon", asked.epsilon, "left out when --delta is given", "give one of the two")
     typed = asked.adjacency
-    adjacency = mechanism.adjacency if typed is None else values.choice("adjacency", typed, Adjacency)
+    adjacency = None if typed is None else values.choice("adjacency", typed, Adjacency)
     pair = None if asked.pair is None else values.choice("pair", asked.pair, Pair)
     return AskedRun(mechanism, steps, adjacency=adjacency, pair=pair, **wanted)
 
@@ -113,6 +113,7 @@ def record(
     return {
         **answer.to_dict(),
         "asked_pair": None if asked_pair is None else asked_pair.value,
+        "asked_adjacency": answer.adjacency.value if answer.adjacency_told else None,
         "grounds": [one.plain() for one in account_words.grounds(answer)],
         "reported": peers,
         "elsewhere": other,
@@ -168,6 +169,11 @@ def _sentence(answer: Account) -> str:
             return f"The claim holds, {answer.condition}: the guarantee is no larger."
         case "undetermined":
             neither = "The claim is undetermined: no pair we know violates it, no proof we know supports it."
+            if answer.holds_for_others:
+                return (
+                    f"The claim is undetermined: the guarantee is no larger, {answer.condition}, and nobody has said that the"
+                    f" claim is for these: say --adjacency {answer.adjacency.value} if it is."
+                )
             return neither if answer.sampling is Sampling.POISSON else f"{neither}{_remedy(answer)}"
 
 

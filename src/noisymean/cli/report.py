@@ -188,13 +188,13 @@ def _run(asked: AskedRun, tell: Callable[..., None], stated: AccountRecord | Non
     elsewhere = asked.elsewhere()
     tell(advance=1)
     grown, curves = None, None
-    if asked.adjacency is not Adjacency.REPLACE_ONE:
+    if answer.adjacency is not Adjacency.REPLACE_ONE:
         # where numbers leave double precision a picture is left out; the answer itself is never
         with contextlib.suppress(ArithmeticError, ValueError):
-            curves = run_curves(answer.drawn, plots.ALPHA, steps=asked.steps, adjacency=asked.adjacency)
+            curves = run_curves(answer.drawn, plots.ALPHA, steps=asked.steps, adjacency=answer.adjacency)
         if asked.delta is not None:
             poisson = asked.mechanism.is_poisson
-            drawn = with_public_size(asked.mechanism, asked.adjacency) if poisson else asked.mechanism
+            drawn = with_public_size(asked.mechanism, answer.adjacency) if poisson else asked.mechanism
             with contextlib.suppress(ArithmeticError, ValueError):
                 grown = growth(
                     drawn,
@@ -202,7 +202,7 @@ def _run(asked: AskedRun, tell: Callable[..., None], stated: AccountRecord | Non
                     delta=asked.delta,
                     points=run_plots.POINTS,
                     progress=lambda _: tell(advance=1),
-                    adjacency=None if poisson else asked.adjacency,
+                    adjacency=None if poisson else answer.adjacency,
                 )
     return ShownRun(
         answer=answer,

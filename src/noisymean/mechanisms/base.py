@@ -42,6 +42,17 @@ class Adjacency(Enum):
     ZERO_OUT = "zero-out"
     REPLACE_ONE = "replace-one"
 
+    @property
+    def change(self) -> str:
+        """What happens to a record, as it follows `one record`."""
+        match self:
+            case Adjacency.ADD_REMOVE:
+                return "added or removed"
+            case Adjacency.ZERO_OUT:
+                return "zeroed out"
+            case Adjacency.REPLACE_ONE:
+                return "replaced"
+
 
 def whole(name: str, value: object, least: int, most: int) -> int:
     """`value` as an int if it is a whole number from `least` to `most`; else InvalidInput."""
@@ -203,6 +214,10 @@ class Mechanism(ABC):
     @abstractmethod
     def divisors(self, size: int, batches: Array) -> Array:
         """What the sums of batches of these sizes are divided by, on a dataset of `size` records."""
+
+    def exact_divisor(self, size: int, batch: int) -> Fraction:
+        """The same of one batch, exactly."""
+        return Fraction(float(self.divisors(size, np.array([float(batch)]))[0]))
 
     def noise_at(self, size: int) -> float:
         """sigma(N), in units of the clipping bound."""
@@ -427,6 +442,11 @@ class DatasetDenominator(Mechanism):
     def divisors(self, size: int, batches: Array) -> Array:
         """c(N) for every batch."""
         return np.full(np.shape(batches), float(self.denominator_at(size)))
+
+    @final
+    def exact_divisor(self, size: int, batch: int) -> Fraction:
+        """c(N), which is exact."""
+        return self.denominator_at(size)
 
     @final
     @property

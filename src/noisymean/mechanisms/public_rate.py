@@ -65,7 +65,7 @@ class DrawnAnyWay(PublicRate):
                 raise InvalidInput("batch_size", self.batch_size, f"left out with {drawn.value}", "sizes are random")
             self._fix(batch_size=whole("batch_size", self.batch_size, 1, LARGEST_DATASET))
         elif expected is not None and expected.denominator == 1 and drawn is not Sampling.BALLS_IN_BINS:
-            self._fix(batch_size=int(expected))
+            self._fix(batch_size=whole("batch_size", int(expected), 1, LARGEST_DATASET))
         if self.drop_last and not drawn.is_cut:
             raise InvalidInput("drop_last", True, "left out unless batches are cut", "shuffle or cyclic")
         known = self.batch_size is not None and self.dataset_size is not None
@@ -82,7 +82,7 @@ class DrawnAnyWay(PublicRate):
 
     @final
     def draws_all(self, adjacency: Adjacency) -> bool:
-        """Whether every record is in every batch, in both of two datasets that differ so: then it is no matter how it is drawn."""
+        """Whether every record is in every batch of both datasets, so that nothing is drawn."""
         added = adjacency is Adjacency.ADD_REMOVE
         if adjacency is Adjacency.REPLACE_ONE or self.rate != 1:
             return False

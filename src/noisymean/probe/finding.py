@@ -235,7 +235,14 @@ class Finding(Result):
         plain, run = self.to_plain(), self.run
         answer, version = None if run is None else run.account, import_module("noisymean").__version__
         # the keys that `account --json` adds, empty: nothing was asked of them
-        beside = {"asked_pair": None, "grounds": [], "reported": {}, "elsewhere": None, "version": version}
+        beside = {
+            "asked_pair": None,
+            "asked_adjacency": None,
+            "grounds": [],
+            "reported": {},
+            "elsewhere": None,
+            "version": version,
+        }
         return {
             "target": plain.pop("target"),
             "mechanism": plain.pop("kind"),

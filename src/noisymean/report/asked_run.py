@@ -21,7 +21,7 @@ class AskedRun:
     steps: int
     delta: float | None = None
     epsilon: float | None = None
-    adjacency: Adjacency = Adjacency.ADD_REMOVE
+    adjacency: Adjacency | None = None
     pair: Pair | None = None
 
     def __post_init__(self) -> None:
@@ -43,7 +43,8 @@ class AskedRun:
     def elsewhere(self) -> tuple[int, Account] | None:
         """The answer for another N where that says more, because a guarantee is for every dataset."""
         other = self.mechanism.telling_size()
-        if other is None or self.adjacency is not Adjacency.ADD_REMOVE:
+        adjacency = self.mechanism.adjacency if self.adjacency is None else self.adjacency
+        if other is None or adjacency is not Adjacency.ADD_REMOVE:
             # between neighbours of one size no other size comes up
             return None
         return other, account(

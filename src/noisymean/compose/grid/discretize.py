@@ -64,7 +64,7 @@ class Atoms:
     def tilted(self, theta: float) -> tuple[float, Array]:
         """log E[e^(theta l)] over finite losses, and the law with these weights."""
         exponent = self.log_mass + theta * self.losses
-        top = float(exponent.max())
+        top = float(exponent.max(initial=-math.inf))
         if math.isinf(top):
             return -math.inf, np.zeros_like(exponent)
         weights = np.exp(exponent - top)
@@ -74,7 +74,8 @@ class Atoms:
     def log_mgf(self, theta: float, first: int = 0) -> float:
         """log E[e^(theta l)] over finite losses from the given one on."""
         exponent = self.log_mass[first:] + theta * self.losses[first:]
-        top = float(exponent.max())
+        # a law may have no atom that a float can hold
+        top = float(exponent.max(initial=-math.inf))
         return top if math.isinf(top) else top + math.log(float(np.exp(exponent - top).sum()))
 
     def up_to(self, cut: float) -> Atoms:

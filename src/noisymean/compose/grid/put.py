@@ -78,6 +78,9 @@ def composed(layer: Layer, window: Window, size: int, side: Side, epsilon: float
     while True:
         theta = window.theta
         low, high = window.ends(layer)
+        if not math.isfinite(high - low):
+            # losses that no float holds apart: there is nothing to put anywhere
+            return without_points(layer, theta)
         step = _step(high - low, theta, epsilon, size, weight, math.inf if side is Side.ABOVE else _WIDEST_STEP)
         deviation = _SMOOTH * step
         # tilted by more than its deviation the Gaussian would outweigh the sum, or what a double holds

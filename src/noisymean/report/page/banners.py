@@ -126,6 +126,14 @@ def account_banner(answer: Account) -> Banner:
             little = "But a value this large promises little: an attacker may learn almost everything."
             return Banner("holds", "unknown", "promise kept, but a weak one", headline, f"{proof} {little}")
         case "undetermined":
+            if answer.holds_for_others:
+                return Banner.of(
+                    "undetermined",
+                    f"Whether {this_run} kept is not known: {claim} is promised, and {sound} is proved {answer.condition}"
+                    f"{fixed}.",
+                    "An accountant's promise is for one record added or removed, which is another question. Ask for these"
+                    " neighbours by name if the promise is for them.",
+                )
             upper = "no bound is known" if answer.value(answer.guarantee) is None else f"at most {sound} is proved"
             return Banner.of(
                 "undetermined",

@@ -49,11 +49,14 @@ class Printed:
 def account_command(answer: Account, asked_pair: Pair | None = None) -> str:
     """The command line that gives these numbers again."""
     asked = {"delta": answer.claimed.delta} if answer.asked_delta else {"epsilon": answer.claimed.epsilon}
+    # of what is no default the verdict depends on whether it was said
+    said = answer.adjacency_told and answer.adjacency is not Adjacency.ADD_REMOVE
+    usual = answer.adjacency is answer.mechanism.adjacency
     options = {
         **_described(answer.mechanism),
         "steps": answer.steps,
         **asked,
-        "adjacency": None if answer.adjacency is answer.mechanism.adjacency else answer.adjacency.value,
+        "adjacency": None if usual and not said else answer.adjacency.value,
         "pair": None if asked_pair is None else asked_pair.value,
     }
     return _command("account", **options)

@@ -105,6 +105,13 @@ def record_of(found: Untrusted) -> Record:
     raise unrecognised(found)
 
 
+def _adjacency(found: Untrusted, mechanism: Mechanism) -> Adjacency | None:
+    """The one that was asked for; files of 0.1.0 say what it was only."""
+    if "asked_adjacency" in found:
+        return found["asked_adjacency"].maybe(lambda one: one.member(Adjacency))
+    return found.get("adjacency", mechanism.adjacency.value).member(Adjacency)
+
+
 def account_record(found: Untrusted) -> AccountRecord:
     """An account."""
     asked = "delta" if "delta" in found else "epsilon"
@@ -117,7 +124,7 @@ def account_record(found: Untrusted) -> AccountRecord:
             steps,
             delta=found["delta"].number(0.0, 1.0) if asked == "delta" else None,
             epsilon=found["epsilon"].number(least=0.0) if asked == "epsilon" else None,
-            adjacency=found.get("adjacency", mechanism.adjacency.value).member(Adjacency),
+            adjacency=_adjacency(found, mechanism),
             pair=found.get("asked_pair").maybe(lambda pair: pair.member(Pair)),
         )
     except InvalidInput as fault:
