@@ -355,12 +355,13 @@ def alternatives(answer: Account) -> tuple[Account, ...]:
     if answer.sampling is Sampling.POISSON or answer.verdict == "holds" or len(answer.segments) > 1:
         return ()
     one = answer.mechanism
-    ways = [way for way in (Sampling.POISSON, Sampling.BALLS_IN_BINS) if way is not one.drawn or one.size_matters]
-    rate = Fraction(1, one.batches_in_epoch)
+    # allocation has whole batches in an epoch
+    rates = {Sampling.POISSON: one.rate, Sampling.BALLS_IN_BINS: Fraction(1, one.batches_in_epoch)}
+    ways = [way for way in rates if way is not one.drawn or one.size_matters]
     delta, epsilon = (answer.claimed.delta, None) if answer.asked_delta else (None, answer.claimed.epsilon)
     return tuple(
         account(
-            SGM(sample_rate=rate, noise_multiplier=one.noise_multiplier, sampling=way),
+            SGM(sample_rate=rates[way], noise_multiplier=one.noise_multiplier, sampling=way),
             steps=answer.steps,
             delta=delta,
             epsilon=epsilon,

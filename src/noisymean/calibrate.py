@@ -109,9 +109,14 @@ def calibrate(
     both = most_noise.size_moves and neighbours is Adjacency.ADD_REMOVE
     pairs = pairs_of(most_noise) if both else {Pair.LARGER: most_noise}
     ways = [(one.dataset_size, reverse) for one in pairs.values() for reverse in (False, True)]
+    # neighbours of one size whose batches are drawn by Poisson sampling have proofs of their own, in `account`
+    accounted = most_noise.is_poisson and neighbours is not Adjacency.ADD_REMOVE
 
     def guaranteed(noise: float, way: tuple[int | None, bool], enough: float = -math.inf) -> float:
         size, reverse = way
+        if accounted:
+            sound = account(build(noise), steps=steps, delta=delta, adjacency=neighbours).guarantee.epsilon
+            return math.inf if sound is None else sound
         run = Run.of(build(noise).resized(size), steps)
         return guaranteed_one_way(run, question, reverse=reverse, enough=enough, adjacency=neighbours).value
 

@@ -85,6 +85,8 @@ class Alternating:
     D' has one more record in front, so that every batch gives its last record to the next one.
     """
 
+    closing: float = 1.0
+
     def __str__(self) -> str:
         return (
             "the last record of each batch of D has full length C, along a vector and against it in turn, all others are zero,"

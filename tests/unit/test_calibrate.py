@@ -163,3 +163,16 @@ def test_far_targets(target: float) -> None:
     found = nm.calibrate(nm.SGM, target_epsilon=target, delta=1e-5, steps=100, sample_rate=0.5)
     assert found.account.guarantee.epsilon is not None
     assert 0.99 * target <= found.account.guarantee.epsilon <= target
+
+
+def test_neighbours_of_one_size_under_poisson_sampling() -> None:
+    """Found by a reader: replace-one was refused, and a public N was calibrated as if it were secret."""
+    replaced = nm.calibrate(
+        nm.SGM, target_epsilon=2.0, delta=1e-5, steps=1000, sample_rate=0.01, adjacency=nm.Adjacency.REPLACE_ONE
+    )
+    assert 1.99 <= (replaced.account.guarantee.epsilon or 0.0) <= 2.0
+    rest: dict[str, object] = {"target_epsilon": 3.0, "delta": 1e-5, "steps": 100, "sample_rate": "1/100"}
+    sized = {**rest, "dataset_size": 59_999, "dimension": 2_601, "adjacency": nm.Adjacency.ZERO_OUT}
+    plain = nm.calibrate(nm.SGM, **rest).noise_multiplier  # type: ignore[arg-type]
+    for kind in (nm.EASGM, nm.FEASGM):
+        assert nm.calibrate(kind, **sized).noise_multiplier == pytest.approx(plain, rel=2e-4)  # type: ignore[arg-type]

@@ -32,6 +32,7 @@ CONTRACT = {
     },
 }  # fmt: skip
 RUN = ("--dataset-size", "9", "--dimension", "5", "--sample-rate", "1/4", "--noise-multiplier", "5")
+CUT = ("--dataset-size", "9", "--batch-size", "2", "--noise-multiplier", "1")
 COST = ("--steps", "1", "--delta", "1e-5")
 LOADER = ("--mechanism", "opacus-loader", *RUN[:4], "--batch-size", "3", *RUN[6:])
 # Command lines whose output is looked at.
@@ -43,6 +44,11 @@ REAL: dict[str, Any] = {
         ("--mechanism", "easgm", *RUN, "--steps", "1", "--epsilon", "1"),
         ("--mechanism", "easgm", *RUN, *COST, "--adjacency", "replace-one"),
         ("--mechanism", "sgm", "--sample-rate", "1/4", "--noise-multiplier", "5", *COST, "--reported"),
+        # pairs of other kinds: opposed, alternating, orthogonal
+        ("--mechanism", "sgm", "--sample-rate", "1/9", "--noise-multiplier", "1", *COST, "--sampling", "shuffle"),
+        ("--mechanism", "sgm", *CUT, "--adjacency", "add-remove", "--sampling", "cyclic", *COST),
+        ("--mechanism", "feasgm", "--dataset-size", "140199", "--dimension", "26010", "--sample-rate", "0.005",
+         "--noise-multiplier", "10", "--steps", "200", "--delta", "1e-5"),
     ],
     "calibrate": [
         ("--mechanism", "sgm", "--sample-rate", "1/4", "--target-epsilon", "1", *COST),

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import noisymean as nm
+from noisymean.accountant import alternatives
 from noisymean.laws.closed import Gaussian
 from noisymean.mechanisms import Cut, Sampling, from_plain
 from noisymean.report import account_words
@@ -81,6 +82,26 @@ class TestEpochs:
         run = sized(kind, sampling)
         assert run.size_of_batches == (None if sampling == "balls-in-bins" else 10)
         assert run.batches_in_epoch == 10
+
+    @pytest.mark.parametrize("drop_last", [False, True])
+    def test_a_size_that_follows_from_the_number_of_batches(self, drop_last: bool) -> None:
+        """Against a search through all sizes."""
+        for records in range(1, 40):
+            for batches in range(1, 45):
+                fitting = [
+                    size for size in range(1, 80) if Cut.of(records, size, drop_last=drop_last).batches == batches
+                ]
+                rest: dict[str, Any] = {"dataset_size": records, "drop_last": drop_last}
+                if not fitting:
+                    with pytest.raises(nm.InvalidInput, match="batches that"):
+                        sgm(f"1/{batches}", **rest)
+                elif records % batches:
+                    # where N q is whole it is the size
+                    expected = fitting[0] if len(fitting) == 1 else None
+                    assert sgm(f"1/{batches}", **rest).size_of_batches == expected
+
+    def test_epochs_of_a_fixed_size_are_those_of_the_rate(self) -> None:
+        assert sgm("2/7", "fixed-size", dataset_size=7, batch_size=2).steps_in(10) == 35
 
     def test_batches_of_fifteen_out_of_a_hundred(self) -> None:
         run = nm.EASGM(dataset_size=100, dimension=1, sample_rate="3/20", noise_multiplier=1.0, sampling="cyclic")
@@ -205,6 +226,14 @@ REFUSED: list[tuple[Callable[[], object], str]] = [
         "batch_size=4: must be left out with balls-in-bins; sizes are random",
     ),
     (
+        lambda: sgm("1/1000", dataset_size=10),
+        "sample_rate='1/1000': must be one over a number of batches that 10 records can be cut into; give batch_size",
+    ),
+    (
+        lambda: sgm("1/7", "cyclic", dataset_size=10),
+        "sample_rate='1/7': must be one over a number of batches that 10 records can be cut into; give batch_size",
+    ),
+    (
         lambda: sgm("1/2", "fixed-size", dataset_size=0),
         "batch_size=0: must be a whole number from 1 to 1e+15",
     ),
@@ -231,7 +260,7 @@ REFUSED: list[tuple[Callable[[], object], str]] = [
     ),
     (
         lambda: sgm().cut(10),
-        "batch_size=None: must be known for one record added or removed; give the dataset size and the batch size",
+        "batch_size=None: must be known where batches are cut; give the dataset size and the batch size",
     ),
     (
         lambda: nm.account(sgm(), steps=4, delta=1e-5, adjacency=nm.Adjacency.ADD_REMOVE),
@@ -324,6 +353,12 @@ class TestRemedies:
         assert account_words.remedy(nm.account(sized(nm.FEASGM, "poisson"), steps=10, delta=1e-5)) == (
             "divide by a public constant"
         )
+
+    def test_at_the_rate_of_the_run(self) -> None:
+        """4 of 6 records: Poisson sampling at 2/3, as claimed, and allocation to two batches."""
+        run = sgm("2/3", "fixed-size", dataset_size=6, batch_size=4)
+        poisson, allocated = alternatives(nm.account(run, steps=100, delta=1e-5))
+        assert (poisson.mechanism.rate, allocated.mechanism.rate) == (Fraction(2, 3), Fraction(1, 2))
 
     def test_of_a_schedule(self) -> None:
         """What another way would cost is not worked out, and what to do is the same."""

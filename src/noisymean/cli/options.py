@@ -75,7 +75,8 @@ SamplingName: TypeAlias = Annotated[
     _Text,
     text(
         "NAME",
-        f"How batches are drawn: {', '.join(one.value for one in Sampling)} [default: poisson].",
+        f"How batches are drawn: {', '.join(one.value for one in Sampling)} (balls-in-bins: random allocation)"
+        " [default: poisson].",
         autocompletion=_complete_sampling,
     ),
 ]

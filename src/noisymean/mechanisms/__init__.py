@@ -1,6 +1,7 @@
 """What runs: one round of DP-SGD as a frozen value. No accounting in here.
 
-- `base`         what a mechanism is, its two families, neighbours, adjacency, the registry
+- `base`         what a mechanism is, its two families, neighbours, the registry
+- `adjacency`    what neighbours differ in
 - `public_rate`  those whose rate was written down
 - `kinds`        the paper's: SGM, EASGM, FEASGM, ASGM
 - `loader`       what a user of Opacus 1.x runs
@@ -8,13 +9,13 @@
 - `sampling`     how batches are drawn
 """
 
+from noisymean.mechanisms.adjacency import Adjacency
 from noisymean.mechanisms.base import (
     KINDS,
     LARGEST_DATASET,
     LARGEST_DIMENSION,
     LEAST_NOISE,
     MOST_NOISE,
-    Adjacency,
     BatchDenominator,
     DatasetDenominator,
     Mechanism,

@@ -25,6 +25,7 @@ from typing import Any, ClassVar, NamedTuple, Self, TypeVar, final
 import numpy as np
 
 from noisymean.errors import InvalidInput, Undefined, Unproved, check_number
+from noisymean.mechanisms.adjacency import Adjacency
 from noisymean.mechanisms.rates import ToldRate
 from noisymean.mechanisms.sampling import Cut, Sampling
 from noisymean.numerics.logs import Array
@@ -33,25 +34,6 @@ from noisymean.words import DenominatorFalls, NoiseMoves, Note, RateMoves, rate_
 LARGEST_DATASET = 10**15
 LARGEST_DIMENSION = 10**15
 LEAST_NOISE, MOST_NOISE = 1e-6, 1e9
-
-
-class Adjacency(Enum):
-    """What two neighbouring datasets may differ in."""
-
-    ADD_REMOVE = "add-remove"
-    ZERO_OUT = "zero-out"
-    REPLACE_ONE = "replace-one"
-
-    @property
-    def change(self) -> str:
-        """What happens to a record, as it follows `one record`."""
-        match self:
-            case Adjacency.ADD_REMOVE:
-                return "added or removed"
-            case Adjacency.ZERO_OUT:
-                return "zeroed out"
-            case Adjacency.REPLACE_ONE:
-                return "replaced"
 
 
 def whole(name: str, value: object, least: int, most: int) -> int:
@@ -165,7 +147,7 @@ class Mechanism(ABC):
         """The batches of an epoch that is a dataset of `size` records cut into batches; Undefined if their size is unknown."""
         if self.size_of_batches is None:
             raise Undefined(
-                "batch_size", None, "known for one record added or removed", "give the dataset size and the batch size"
+                "batch_size", None, "known where batches are cut", "give the dataset size and the batch size"
             )
         found = Cut.of(size, self.size_of_batches, drop_last=self.drops_last)
         if not found.batches:
@@ -305,7 +287,8 @@ class Mechanism(ABC):
 
     def steps_in(self, epochs: float) -> int:
         """The rounds that so many passes over the data take: 1/q each, unless whoever counts them does so otherwise."""
-        return math.ceil(epochs / self.q) if self.is_poisson else math.ceil(epochs * self.batches_in_epoch)
+        by_rate = self.is_poisson or self.drawn is Sampling.FIXED_SIZE
+        return math.ceil(epochs / self.q) if by_rate else math.ceil(epochs * self.batches_in_epoch)
 
     def constants_for_opacus(self) -> tuple[Fraction, int] | None:
         """(rate, denominator) to fix as constants where this is a run of Opacus; None where it is not known to be one."""

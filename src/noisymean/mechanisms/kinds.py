@@ -18,8 +18,8 @@ from typing import final
 import numpy as np
 
 from noisymean.errors import Undefined
+from noisymean.mechanisms.adjacency import Adjacency
 from noisymean.mechanisms.base import (
-    Adjacency,
     BatchDenominator,
     DatasetDenominator,
     Mechanism,

@@ -8,7 +8,8 @@ from fractions import Fraction
 from typing import assert_never, final
 
 from noisymean.errors import InvalidInput
-from noisymean.mechanisms.base import LARGEST_DATASET, Adjacency, Mechanism, whole
+from noisymean.mechanisms.adjacency import Adjacency
+from noisymean.mechanisms.base import LARGEST_DATASET, Mechanism, whole
 from noisymean.mechanisms.rates import Rate, exact_rate
 from noisymean.mechanisms.sampling import Sampling
 
@@ -66,6 +67,8 @@ class DrawnAnyWay(PublicRate):
             self._fix(batch_size=whole("batch_size", self.batch_size, 1, LARGEST_DATASET))
         elif expected is not None and expected.denominator == 1 and drawn is not Sampling.BALLS_IN_BINS:
             self._fix(batch_size=whole("batch_size", int(expected), 1, LARGEST_DATASET))
+        if drawn.is_cut and expected is not None and self.batch_size is None and rate.numerator == 1:
+            self._fix(batch_size=self._only_size(rate.denominator))
         if self.drop_last and not drawn.is_cut:
             raise InvalidInput("drop_last", True, "left out unless batches are cut", "shuffle or cyclic")
         known = self.batch_size is not None and self.dataset_size is not None
@@ -79,6 +82,21 @@ class DrawnAnyWay(PublicRate):
                 "sample_rate", str(rate), f"1/t for a whole number t of batches in an epoch of {drawn.value} batches",
                 f"the nearest below is 1/{math.ceil(1 / rate)}",
             )  # fmt: skip
+
+    @final
+    def _only_size(self, batches: int) -> int | None:
+        """The size of batches of which an epoch has so many; None if there are several, InvalidInput if there is none."""
+        records = self.dataset_size or 0
+        if self.drop_last:
+            least, most = records // (batches + 1) + 1, records // batches
+        else:
+            least, most = -(-records // batches), (records - 1) // (batches - 1) if batches > 1 else LARGEST_DATASET
+        if not 1 <= least <= most:
+            raise InvalidInput(
+                "sample_rate", f"1/{batches}", f"one over a number of batches that {records} records can be cut into",
+                "give batch_size",
+            )  # fmt: skip
+        return least if least == most else None
 
     @final
     def draws_all(self, adjacency: Adjacency) -> bool:

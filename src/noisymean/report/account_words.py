@@ -95,7 +95,7 @@ def grounds(answer: Account, source: str = "") -> tuple[Ground, ...]:
         (About.DENOMINATOR, mechanism.denominator_in_words(), named),
         (About.NOISE, *mechanism.noise_in_words()),
         (About.ADJACENCY, f"one record {answer.change}", "--adjacency and --pair, or their defaults"),
-        (About.RECORDS, "any number", f"{named} does not depend on it")
+        (About.RECORDS, "any number", "left out" if mechanism.knows_size else f"{named} does not depend on it")
         if size is None
         else (About.RECORDS, f"{size:,}", "--dataset-size"),
         (About.STEPS, f"{answer.steps:,}", "--steps or --epochs"),

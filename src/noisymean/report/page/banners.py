@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias, final
 
 from noisymean.accounts import Account
-from noisymean.mechanisms import Adjacency
+from noisymean.mechanisms import Adjacency, Sampling
 from noisymean.outward import Rounding, at_least, plain
 from noisymean.probe.conclusions import Denominator
 from noisymean.probe.reading import CONSTANTS
@@ -105,7 +105,8 @@ def account_banner(answer: Account) -> Banner:
     fixed, this_run = f" (at {' = '.join(asked(answer))})", "the privacy promised for this training run is"
     match answer.verdict:
         case "violated":
-            replaced = answer.adjacency is Adjacency.REPLACE_ONE
+            # of batches drawn in another way the way of drawing breaks it as well
+            replaced = answer.adjacency is Adjacency.REPLACE_ONE and answer.sampling is Sampling.POISSON
             when = " when a record is replaced" if replaced else ""
             return Banner.of(
                 "violated",

@@ -107,9 +107,10 @@ def record_of(found: Untrusted) -> Record:
 
 def _adjacency(found: Untrusted, mechanism: Mechanism) -> Adjacency | None:
     """The one that was asked for; files of 0.1.0 say what it was only."""
+    answered = found.get("adjacency", mechanism.adjacency.value).member(Adjacency)
     if "asked_adjacency" in found:
         return found["asked_adjacency"].maybe(lambda one: one.member(Adjacency))
-    return found.get("adjacency", mechanism.adjacency.value).member(Adjacency)
+    return answered
 
 
 def account_record(found: Untrusted) -> AccountRecord:

@@ -129,7 +129,7 @@ def _plots(run: ShownRun, name: str) -> list[Block]:
 def _not_drawn(run: ShownRun) -> str | None:
     """What the pictures leave out, and why."""
     if run.answer.adjacency is Adjacency.REPLACE_ONE:
-        return "Curves are drawn for neighbours that differ by one record added or removed."
+        return "Curves are not drawn for one record replaced."
     if run.curves is None or (run.growth is None and run.answer.asked_delta):
         return "What is not drawn here is beyond double precision."
     if run.curves.guarantee is None and run.answer.value(run.answer.guarantee) is not None:
