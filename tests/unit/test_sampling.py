@@ -470,3 +470,15 @@ def test_a_law_whose_losses_no_float_holds_apart() -> None:
     found = nm.account(run, steps=1000, epsilon=0.00195, adjacency=nm.Adjacency.ADD_REMOVE, pair="larger")
     assert found.leakage.delta > 0.0
     assert found.guarantee.delta is None
+
+
+def test_a_lattice_that_shows_little_is_not_all_that_is_known() -> None:
+    """Found by a reader: delta >= 1e-8 was certified at epsilon = 1 where .43 is at epsilon = 28, and delta only falls."""
+    run = nm.SGM(sample_rate="1/5", noise_multiplier=0.25)
+    at = [nm.account(run, steps=24, epsilon=epsilon) for epsilon in (1.0, 26.0, 28.0)]
+    for one in at:
+        assert 0.99 * one.guarantee.delta <= one.leakage.delta <= one.guarantee.delta
+    fixed = nm.ASGM(
+        dataset_size=23, dimension=2, batch_size=5, sample_rate="5/23", noise_multiplier=0.5, sampling="fixed-size"
+    )
+    assert nm.account(fixed, steps=24, epsilon=1.0).verdict == "violated"

@@ -135,7 +135,14 @@ class Rounds:
 
         def few(lattice: LatticeComposition) -> float | None:
             found = lattice.log_delta(epsilon, side)
-            return found if found is not None and found > _LEAST_ON_LATTICE else None
+            if found is None or found <= _LEAST_ON_LATTICE:
+                return None
+            if side is Side.BELOW:
+                # losses that the lattice cannot hold are left out from below, and may be all that counts
+                above = lattice.log_delta(epsilon, Side.ABOVE)
+                if above is None or above - found > _APART:
+                    return None
+            return found
 
         if self._lattice_first and (known := self._few(few)) is not None:
             return known
@@ -407,6 +414,8 @@ def improved_delta(curve: DeltaCurve, best: float, epsilon: float) -> float:
 _SHARES = (0.95, 0.5, 0.05)
 # Rounds that a lattice is for, and the least log delta.
 _MOST_ON_LATTICE, _LEAST_ON_LATTICE = 400, -32.0
+# Ends of a lattice that are further apart than this, in nats of delta, are looked at on the grid.
+_APART = 1.0
 # Points of the grid, and evaluations of closed forms on it.
 _MOST_POINTS = 1 << 15
 _FEWEST_POINTS = 1 << 12
