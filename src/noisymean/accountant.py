@@ -202,7 +202,8 @@ def account(
     That is `steps` rounds of a mechanism, or a schedule, a list of (mechanism, steps). `dataset_size` is the number of records of
     the user's dataset. One may be added or one removed: the answer is the worse of the two, unless `pair` ("smaller" or "larger")
     asks for one of them. `adjacency` is what neighbours differ in: one record added or removed, unless it is said, or unless
-    batches are cut from the dataset or of a fixed size, and divided by a constant: then it is one record zeroed out.
+    batches are cut from the dataset or of a fixed size, and divided by a constant: then it is one record zeroed out, and a claim,
+    which is for one added or removed, holds only if you say that it is for these.
 
     >>> import noisymean as nm
     >>> run = nm.FEASGM(dataset_size=140_199, dimension=26_010, sample_rate=0.005, noise_multiplier=10)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import math
 import pickle
 from collections.abc import Iterator
@@ -89,6 +90,10 @@ def test_only_the_last_ones_are_empty() -> None:
     for batch in batches[:-1]:
         step(model, optimizer, batch)
     no_number(accountant, "an empty batch was left out")
+    # nor does a checkpoint forget it
+    again = Accountant()
+    again.load_state_dict(json.loads(json.dumps(accountant.state_dict())))
+    no_number(again, "an empty batch was left out")
     step(model, optimizer, batches[-1])
     assert math.isfinite(accountant.get_epsilon(DELTA))
 

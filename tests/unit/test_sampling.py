@@ -456,6 +456,13 @@ def test_all_records_in_every_batch_are_the_claim(sampling: str) -> None:
     run = nm.SGM(dataset_size=5, batch_size=7, sample_rate=1, noise_multiplier=1.0, sampling=sampling)
     account = nm.account(run, steps=3, delta=1e-5, adjacency=nm.Adjacency.ADD_REMOVE)
     assert account.verdict == "holds"
+    # a batch that is dropped is none
+    dropped = nm.SGM(
+        dataset_size=5, batch_size=7, sample_rate=1, noise_multiplier=1.0, sampling=sampling, drop_last=True
+    )
+    for adjacency in nm.Adjacency:
+        with pytest.raises(nm.InvalidInput, match="there is no whole batch"):
+            nm.account(dropped, steps=3, delta=1e-5, adjacency=adjacency)
     # one more would be in a batch of its own
     full = nm.SGM(dataset_size=7, batch_size=7, sample_rate=1, noise_multiplier=1.0, sampling=sampling)
     assert nm.account(full, steps=3, delta=1e-5, adjacency=nm.Adjacency.ADD_REMOVE).verdict == "violated"

@@ -35,7 +35,8 @@ def command(
 ) -> None:
     """The epsilon of a whole run: what is claimed, what certainly leaks, what is guaranteed.
 
-    N is the number of records of your dataset: one may be added or removed, and the worse of the two is the answer.
+    N is the number of records of your dataset: one may be added or removed, and the worse of the two is the answer;
+    --adjacency asks for other neighbours, and the answer names them.
     leakage <= truth <= guarantee, always; each is the larger of the two directions.
 
     \b

@@ -110,8 +110,10 @@ class DrawnAnyWay(PublicRate):
             case Sampling.FIXED_SIZE:
                 return not added
             case Sampling.SHUFFLE | Sampling.CYCLIC:
+                if self.drop_last:
+                    return not added and self.dataset_size is not None and self.dataset_size == self.batch_size
                 if self.dataset_size is None or self.batch_size is None:
-                    return not (added or self.drop_last)
+                    return not added
                 return self.dataset_size + added <= self.batch_size
             case _ as never:
                 assert_never(never)

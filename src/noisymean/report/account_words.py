@@ -100,8 +100,16 @@ def grounds(answer: Account, source: str = "") -> tuple[Ground, ...]:
         else (About.RECORDS, f"{size:,}", "--dataset-size"),
         (About.STEPS, f"{answer.steps:,}", "--steps or --epochs"),
     )
+    # what is meant unless it is said is what accountants claim, or else nobody's word
+    meant = answer.adjacency_told or answer.adjacency is Adjacency.ADD_REMOVE
     return tuple(
-        Ground(about, value, Known.TOLD, how if not source else f"{source}: {how}") for about, value, how in rows
+        Ground(
+            about,
+            value,
+            Known.TOLD if meant or about is not About.ADJACENCY else Known.ASSUMED,
+            how if not source else f"{source}: {how}",
+        )
+        for about, value, how in rows
     )
 
 

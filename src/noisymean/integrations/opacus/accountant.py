@@ -173,6 +173,13 @@ class Accountant(IAccountant):  # type: ignore[misc]
         """Why a step was not taken that is part of the run."""
         return next(filter(None, (hook.watch.left_out() for _, hook in self._optimizers)), "")
 
+    def _seen_so_far(self) -> list[Seen | None]:
+        """For a checkpoint, which has no loader to look at any more."""
+        why, last = self._left_out(), self._seen[-1] if self._seen else None
+        if not why or last is None:
+            return self._seen
+        return [*self._seen[:-1], replace(last, fault=last.fault or why)]
+
     def __getstate__(self) -> dict[str, Any]:
         # a copy counts for no optimizer
         return {**vars(self), "_optimizers": []}
@@ -288,7 +295,7 @@ class Accountant(IAccountant):  # type: ignore[misc]
                 "used": self._used.plain(),
                 "sizes": [[rate, sorted(sizes.items())] for rate, sizes in self._sizes.items()],
                 "public": asdict(self.public),
-                "seen": [None if one is None else one.plain() for one in self._seen],
+                "seen": [None if one is None else one.plain() for one in self._seen_so_far()],
             }
         )
         return state
