@@ -23,11 +23,12 @@ pytest.importorskip("torch", reason="needs torch: pip install 'noisymean[audit]'
 from noisymean.errors import InvalidInput
 from noisymean.paper.photographs import Network
 from noisymean.targets import device
-from noisymean.targets.opacus_releases import install, wire
+from noisymean.targets.opacus_releases import install
 from noisymean.targets.opacus_releases.client import Session, WorkerFault
 from noisymean.targets.opacus_releases.releases import VERSIONS, Clipping, Era, GradSample, Release
 from noisymean.targets.opacus_releases.setup import AtRate, Configured, Mode, Reduction, Setup, Shuffled, ThroughLoader
 from noisymean.targets.opacus_releases.sources import Rows, Structured
+from noisymean.targets.processes import wire
 from noisymean.targets.protocol import Neighbour
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"

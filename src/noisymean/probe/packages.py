@@ -13,8 +13,9 @@ from pathlib import Path, PurePosixPath
 
 from noisymean.errors import InvalidInput, NoisymeanError
 from noisymean.folder import cache_folder
-from noisymean.targets.opacus_releases.install import installed, is_installed, run_pip
+from noisymean.targets.opacus_releases.install import installed, is_installed
 from noisymean.targets.opacus_releases.releases import Release
+from noisymean.targets.processes.pip import run_pip
 
 _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?(==[A-Za-z0-9.!+*_-]+)?")
 _MOST_BYTES = 1 << 30
@@ -55,7 +56,7 @@ def _download(name: str, place: Path) -> None:
     place.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=place.parent, prefix=".unpacking-") as scratch:
         wheels, unpacked = Path(scratch) / "wheels", Path(scratch) / "unpacked"
-        failed = run_pip("download", name, "--dest", str(wheels))
+        failed = run_pip("download", [name], "--dest", str(wheels))
         found = sorted(wheels.glob("*.whl")) if failed is None else []
         if len(found) != 1:
             reason = failed or "the index has no wheel of it"

@@ -3,8 +3,7 @@
 releases  the 26 releases: what each samples, divides by and offers
 install   one of them -> a cache folder, without its dependencies, whole or not there
 setup     what is to be run, as values that travel as JSON
-wire      frames of JSON over pipes; arrays in memory that both processes map
-client    our side: starts the worker, asks, hands out arrays
+client    our side: starts the worker (`targets.processes`), asks, hands out arrays
 worker    the other side: imports that release with its shims, and answers
 shims     what each release lacks on today's torch, by name
 drivers   the release's own engine or optimizer, fed and recorded

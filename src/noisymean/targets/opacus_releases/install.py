@@ -13,15 +13,13 @@ import csv
 import hashlib
 import importlib.metadata
 import importlib.util
-import subprocess
-import sys
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 from noisymean.errors import MissingDependency, NoisymeanError
 from noisymean.folder import cache_folder
 from noisymean.targets.opacus_releases.releases import Release
+from noisymean.targets.processes.pip import locked, run_pip
 
 
 class InstallFailed(NoisymeanError):
@@ -54,27 +52,16 @@ def installed(release: Release) -> Path:
     if place.is_dir():
         return place
     place.parent.mkdir(parents=True, exist_ok=True)
-    with _locked(place.parent / f".{release.version}.lock"):
+    with locked(place.parent / f".{release.version}.lock"):
         if not place.is_dir():
             _install(release, place)
     return place
 
 
-def run_pip(what: str, package: str, *options: str) -> str | None:
-    """`pip install` or `pip download` of one wheel, nothing of it executed; None, or the reason why not, if pip gave one."""
-    command = [sys.executable, "-m", "pip", what, "--quiet", "--no-deps", "--only-binary=:all:"]
-    command += ["--disable-pip-version-check", *options, package]
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
-    if done.returncode == 0:
-        return None
-    said = [line for line in done.stderr.decode(errors="replace").splitlines() if line.startswith("ERROR")]
-    return said[-1].removeprefix("ERROR: ") if said else ""
-
-
 def _install(release: Release, place: Path) -> None:
     with tempfile.TemporaryDirectory(dir=place.parent, prefix=".installing-") as scratch:
         target = Path(scratch) / "opacus"
-        failed = run_pip("install", f"opacus=={release.version}", "--no-compile", "--target", str(target))
+        failed = run_pip("install", [f"opacus=={release.version}"], "--no-compile", "--target", str(target))
         if failed is not None:
             reason = failed or "pip gave no reason"
             raise InstallFailed(f"opacus=={release.version}: {reason}; check the network and 'python -m pip --version'")
@@ -101,15 +88,3 @@ def verify(release: Release, folder: Path) -> None:
                 digest = hashlib.sha256((folder / name).read_bytes()).digest()
                 if base64.urlsafe_b64encode(digest).rstrip(b"=").decode() != checksum.removeprefix("sha256="):
                     raise InstallFailed(f"opacus=={release.version}: {name} was changed; delete {folder} and try again")
-
-
-@contextlib.contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    try:
-        import fcntl
-    except ImportError:
-        yield
-        return
-    with path.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield

@@ -12,41 +12,24 @@ It ends with its input.
 from __future__ import annotations
 
 import math
-import os
 import sys
-import warnings
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any, final
 
-from noisymean.targets.opacus_releases import wire
 from noisymean.targets.opacus_releases.releases import Clipping, Era, GradSample
 from noisymean.targets.opacus_releases.setup import Empty, Mode, Reduction, Setup
 from noisymean.targets.opacus_releases.sources import Structured, clipped
+from noisymean.targets.processes import wire
+from noisymean.targets.processes.serving import serve
 
 
 def main() -> int:
     """Answer until the other side goes away."""
-    # the pipe belongs to the protocol: whatever a library prints goes to standard error
-    answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     if len(sys.argv) > 1:
         sys.path.insert(0, sys.argv[1])
-    warnings.simplefilter("ignore")
-    servers, borrower = dict[int, Server](), wire.Borrower()
-    while (request := wire.receive(sys.stdin.buffer)) is not None:
-        try:
-            for number in request["forget"]:
-                servers.pop(number, None)
-            borrower.keep(request["keep"])
-            if request["do"] == "open":
-                servers[request["session"]] = Server(request, borrower)
-            answer = servers[request["session"]].answer(request)
-        except Exception as fault:  # the boundary of the process: the other side says it in one line
-            answer = {"fault": f"{type(fault).__name__}: {' '.join(str(fault).split())[:500]}"}
-        wire.send(answers, answer)
-    return 0
+    return serve(Server)
 
 
 @final

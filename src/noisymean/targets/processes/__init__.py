@@ -1,0 +1,8 @@
+"""Foreign code in a process of its own.
+
+wire      frames of JSON over pipes; arrays in memory that both processes map
+client    our side: starts a worker, asks it, has its faults in one line
+serving   the other side: sessions that answer until the input ends
+start     starts the other side where noisymean itself cannot be imported
+pip       packages by name, wheels only; a lock between two that install
+"""

@@ -1,0 +1,39 @@
+"""pip, by package name and with argument lists: wheels only, so that nothing of a package is executed by installing it."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+# where pip is run with this interpreter, or with one of an environment
+HERE = sys.executable
+
+
+def run_pip(what: str, packages: Sequence[str], *options: str, python: str = HERE, alone: bool = True) -> str | None:
+    """`pip install` or `pip download` of wheels, without their dependencies if `alone`.
+
+    None if that was done; else the reason why not, empty if pip gave none.
+    """
+    command = [python, "-m", "pip", what, "--quiet", "--only-binary=:all:", "--disable-pip-version-check"]
+    command += [*(["--no-deps"] if alone else []), *options, *packages]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    if done.returncode == 0:
+        return None
+    said = [line for line in done.stderr.decode(errors="replace").splitlines() if line.startswith("ERROR")]
+    return said[-1].removeprefix("ERROR: ") if said else ""
+
+
+@contextlib.contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """One process at a time; without locks (Windows) the slower one throws its copy away."""
+    try:
+        import fcntl
+    except ImportError:
+        yield
+        return
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
