@@ -61,7 +61,7 @@ def target_of(thing: Any, *, gradient_seed: int = 0, **settings: Any) -> Target:
     text = str(thing) if isinstance(thing, str | Path) else ":".join(map(str, place_of_function(thing)))
     if ".py:" in text:
         return _of_file(text, settings, gradient_seed)
-    if first_word(text) == "opacus":
+    if first_word(text) == "opacus" and ":" not in text:
         return _of_opacus(text, settings)
     # a name that nobody has is complained about before what it would need
     runnable_named(text, _NOTHING)

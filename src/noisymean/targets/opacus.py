@@ -68,8 +68,12 @@ def release_named(text: str) -> str:
     return Release(version or installed_version()).version
 
 
-def release_runnable(text: str) -> Runnable:
-    """The release of that name, as it comes."""
+def opacus_runnable(text: str) -> Runnable:
+    """The release of that name as it comes, or the installed one in the mode `opacus:MODE`."""
+    if ":" in text:
+        from noisymean.targets.opacus_modes import mode_named
+
+        return mode_named(text).runnable()
     return OpacusRelease(version=release_named(text))
 
 

@@ -81,6 +81,8 @@ class Request:
     empty_as_it_comes: bool = False
     # a clipping bound that moves is not set back between rounds
     moving_bound: bool = False
+    # the noise is the one that it calibrates for itself, not the one that is asked for
+    own_noise: bool = False
 
 
 @final
@@ -99,6 +101,20 @@ class Adaptation:
 
     quantile: float
     learning_rate: float
+
+
+@final
+@dataclass(frozen=True)
+class Calibration:
+    """A noise multiplier that the implementation computes for itself, from its own sampling rate and this target."""
+
+    target_epsilon: float
+    target_delta: float
+    epochs: int
+    accountant: str
+
+    def __str__(self) -> str:
+        return f"epsilon = {self.target_epsilon:g}, delta = {self.target_delta:g}, {self.epochs} epochs"
 
 
 class Raised(NoisymeanError):
@@ -133,6 +149,11 @@ class Runnable(ABC):
     @property
     def adaptation(self) -> Adaptation | None:
         """How its clipping bound moves from round to round; None if the bound stays."""
+        return None
+
+    @property
+    def calibration(self) -> Calibration | None:
+        """To what its noise is calibrated if nobody says otherwise; None if the noise is what is asked for."""
         return None
 
 

@@ -28,7 +28,7 @@ TARGETS = {
 # What can be run on any records, by the first word of its name: a function of that name, with what may stand behind == or :.
 RUNNABLES = {
     "synthetic": "noisymean.targets.synthetic:formula_named",
-    "opacus": "noisymean.targets.opacus:release_runnable",
+    "opacus": "noisymean.targets.opacus:opacus_runnable",
     "dpsgd-hf": "noisymean.paper.methods:method_runnable",
     "dpsur": "noisymean.paper.methods:method_runnable",
     "dp-feta": "noisymean.paper.methods:method_runnable",
@@ -43,7 +43,7 @@ _DESCRIBED = {
     "Structured": "noisymean.targets.opacus_releases.sources:Structured",
     "Network": "noisymean.paper.photographs:Network",
 }
-NAMES = ("opacus", "opacus==X", *(name for name in RUNNABLES if name not in ("opacus", "synthetic")))
+NAMES = ("opacus", "opacus==X", "opacus:MODE", *(name for name in RUNNABLES if name not in ("opacus", "synthetic")))
 
 
 def imported(place: str) -> Any:
@@ -77,7 +77,7 @@ def first_word(text: str) -> str:
 
 
 def runnable_named(text: str, built_in: BuiltIn) -> Runnable:
-    """opacus, opacus==X, a method, synthetic (EASGM), synthetic:KIND or FILE.py:NAME."""
+    """opacus, opacus==X, opacus:MODE, a method, synthetic (EASGM), synthetic:KIND or FILE.py:NAME."""
     if (word := first_word(text)) in RUNNABLES:
         runnable: Runnable = imported(RUNNABLES[word])(text)
         return runnable
