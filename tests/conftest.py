@@ -18,6 +18,9 @@ from effort import share, thinned
 for name in ("CI", "BUILD_NUMBER", "GITHUB_ACTIONS", "FORCE_COLOR", "PY_COLORS", "NO_COLOR", "COLUMNS", "LINES"):
     os.environ.pop(name, None)
 
+# scripts with faults on purpose: they are read by the linter, never imported
+collect_ignore = ["held_out"]
+
 settings.register_profile(
     "repeatable",
     derandomize=True,
