@@ -33,6 +33,10 @@ RUNNABLES = {
     "dpsur": "noisymean.paper.methods:method_runnable",
     "dp-feta": "noisymean.paper.methods:method_runnable",
     "privimage": "noisymean.paper.methods:method_runnable",
+    **dict.fromkeys(
+        ("optax", "objax", "tensorflow-privacy", "jax-privacy", "pfl", "flwr"),
+        "noisymean.targets.libraries.ways:way_named",
+    ),
 }
 # Records, and where gradients come from in a worker, by the `kind` in their description.
 _DESCRIBED = {

@@ -34,9 +34,10 @@ class Layers(nn.Module):
         super().__init__()
         first = max(1, dimension // LAYERS)
         sizes = [size for size in (first, dimension - first) if size]
-        self.parts = nn.ModuleList(nn.Linear(1, size, bias=False) for size in sizes)
-        for part in self.parts:
+        parts = [nn.Linear(1, size, bias=False) for size in sizes]
+        for part in parts:
             nn.init.zeros_(part.weight)
+        self.parts = nn.ModuleList(parts)
 
     def forward(self, ones: Tensor) -> Tensor:
         """All weights, a row for each record."""

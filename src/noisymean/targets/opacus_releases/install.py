@@ -19,11 +19,9 @@ from pathlib import Path
 from noisymean.errors import MissingDependency, NoisymeanError
 from noisymean.folder import cache_folder
 from noisymean.targets.opacus_releases.releases import Release
-from noisymean.targets.processes.pip import locked, run_pip
+from noisymean.targets.processes.pip import InstallFailed, locked, run_pip
 
-
-class InstallFailed(NoisymeanError):
-    """A release could not be obtained, or is not what it should be."""
+__all__ = ["InstallFailed", "installed", "installed_version", "is_installed", "verify"]
 
 
 def installed_version() -> str:

@@ -8,16 +8,31 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-# where pip is run with this interpreter, or with one of an environment
-HERE = sys.executable
+from noisymean.errors import NoisymeanError
 
 
-def run_pip(what: str, packages: Sequence[str], *options: str, python: str = HERE, alone: bool = True) -> str | None:
-    """`pip install` or `pip download` of wheels, without their dependencies if `alone`.
+class InstallFailed(NoisymeanError):
+    """A package could not be obtained, or is not what it should be."""
+
+
+def run_pip(
+    what: str, packages: Sequence[str], *options: str, python: Path | None = None, alone: bool = True
+) -> str | None:
+    """`pip install` or `pip download` of wheels, without their dependencies if `alone`; for another interpreter if there is one.
 
     None if that was done; else the reason why not, empty if pip gave none.
     """
-    command = [python, "-m", "pip", what, "--quiet", "--only-binary=:all:", "--disable-pip-version-check"]
+    elsewhere = [] if python is None else ["--python", str(python)]
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        *elsewhere,
+        what,
+        "--quiet",
+        "--only-binary=:all:",
+        "--disable-pip-version-check",
+    ]
     command += [*(["--no-deps"] if alone else []), *options, *packages]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
     if done.returncode == 0:

@@ -1,0 +1,70 @@
+"""The process in which one library lives: `python -I start.py noisymean.targets.libraries.inside.worker [FOLDER]`.
+
+FOLDER is put in front of the path. Requests arrive as frames on standard input:
+
+    open     a module and the name of one of its ways, with options
+    release  rounds on given gradients, into a mapped array
+    said     what the library's own accounting says of one run, as numbers and words
+
+It ends with its input.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Mapping
+from typing import Any, final
+
+import numpy as np
+
+from noisymean.targets.libraries.inside.way import Setting
+from noisymean.targets.processes import wire
+from noisymean.targets.processes.serving import serve
+
+
+def main() -> int:
+    """Answer until the other side goes away."""
+    if len(sys.argv) > 1:
+        sys.path.insert(0, sys.argv[1])
+    return serve(Opened)
+
+
+@final
+class Opened:
+    """One way of one library."""
+
+    def __init__(self, request: Mapping[str, Any], borrower: wire.Borrower) -> None:
+        self.borrower = borrower
+        self.module = importlib.import_module(request["module"])
+        self.way = getattr(self.module, request["way"])(**request["options"])
+
+    def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """What a request asks for; arrays are filled in place."""
+        match request["do"]:
+            case "open":
+                return {}
+            case "said":
+                return {"said": self.module.said()}
+            case "release":
+                self._release(request)
+                return {}
+            case other:
+                raise ValueError(other)
+
+    def _release(self, request: Mapping[str, Any]) -> None:
+        rows = self.borrower.borrow(request["rows"]).astype(np.float32)
+        into = self.borrower.borrow(request["into"])
+        setting = Setting(request["noise_multiplier"], request["max_grad_norm"], rows.shape[1], request["seed"])
+        if request["batch_size"] is not None:
+            for sink, released in zip(into, self.way.rounds(setting, rows, request["batch_size"]), strict=False):
+                sink[...] = released
+            return
+        generator = np.random.default_rng(setting.seed)
+        self.way.begin(setting)
+        for sink in into:
+            batch = rows[generator.random(len(rows)) < request["rate"]]
+            if not len(batch) and not request["empty_as_it_comes"]:
+                # where a library would raise, or divide by zero: one record that adds nothing
+                batch = np.zeros((1, rows.shape[1]), np.float32)
+            sink[...] = self.way.step(batch)
