@@ -21,7 +21,8 @@ RULES: dict[str, Rule] = {
             "NM001",
             "opacus-make-private",
             Severity.WARNING,
-            "Opacus takes the sampling rate 1/L and the denominator int(N/L) from the number of records N (L batches an epoch):"
+            "Opacus takes the sampling rate 1/L and the denominator int(N/L) from the number of records N (L"
+            " batches an epoch):"
             " one record more changes the scale of the noise, which its accountants do not count.",
             _FIX,
         ),
@@ -29,7 +30,8 @@ RULES: dict[str, Rule] = {
             "NM002",
             "opacus-make-private-with-epsilon",
             Severity.WARNING,
-            "Opacus computes the noise multiplier from the sampling rate 1/L, so noise, rate and denominator all change with one"
+            "Opacus computes the noise multiplier from the sampling rate 1/L, so noise, rate and denominator all"
+            " change with one"
             " record more, which its accountants do not count.",
             "# fix the noise multiplier beforehand, for public numbers, then:\n" + _FIX,
         ),
@@ -37,21 +39,24 @@ RULES: dict[str, Rule] = {
             "NM003",
             "poisson-sampling-off",
             Severity.ERROR,
-            "Batches are shuffled, and the accountant analyses Poisson sampling: the epsilon that it reports is not one of this run.",
+            "Batches are shuffled, and the accountant analyses Poisson sampling: the epsilon that it reports is"
+            " not one of this run.",
             "engine.make_private(..., poisson_sampling=True)  # the default",
         ),
         Rule(
             "NM004",
             "rand-on-empty",
             Severity.ERROR,
-            "An empty batch gets a made-up record that goes in at full weight: the release then depends on whether anybody was drawn.",
+            "An empty batch gets a made-up record that goes in at full weight: the release then depends on"
+            " whether anybody was drawn.",
             "DPDataLoader.from_data_loader(loader)  # without rand_on_empty; an empty batch is a step of noise",
         ),
         Rule(
             "NM005",
             "delta-from-data",
             Severity.WARNING,
-            "Delta is computed from the number of records, which the neighbours of the dataset do not share: the statement itself"
+            "Delta is computed from the number of records, which the neighbours of the dataset do not share: the"
+            " statement itself"
             " tells N.",
             "DELTA = 1e-5  # a public constant, well below one over the number of records that is to be expected",
         ),
@@ -59,7 +64,8 @@ RULES: dict[str, Rule] = {
             "NM006",
             "drop-last",
             Severity.WARNING,
-            "drop_last=True leaves records out of the count of batches: the rate and the denominator follow floor(N/b), or records"
+            "drop_last=True leaves records out of the count of batches: the rate and the denominator follow"
+            " floor(N/b), or records"
             " are dropped from an epoch.",
             "DataLoader(dataset, batch_size=BATCH)  # without drop_last: Poisson sampling has no last batch",
         ),
@@ -67,7 +73,8 @@ RULES: dict[str, Rule] = {
             "NM007",
             "weighted-sampler",
             Severity.ERROR,
-            "Records are drawn with different weights: the accountant has one sampling rate for all, and a record that is drawn more"
+            "Records are drawn with different weights: the accountant has one sampling rate for all, and a"
+            " record that is drawn more"
             " often loses more.",
             "DataLoader(dataset, batch_size=BATCH)  # let make_private draw the batches, every record at one rate",
         ),
@@ -75,7 +82,8 @@ RULES: dict[str, Rule] = {
             "NM008",
             "batch-size-from-data",
             Severity.WARNING,
-            "A batch size that the update divides by, or is drawn with, is computed from the data at run time: it changes with one"
+            "A batch size that the update divides by, or is drawn with, is computed from the data at run time:"
+            " it changes with one"
             " record more.",
             "BATCH = 600  # a public constant, written down before the data are looked at",
         ),
@@ -83,17 +91,21 @@ RULES: dict[str, Rule] = {
             "NM009",
             "original-loader-used",
             Severity.ERROR,
-            "Training goes through the loader that make_private was given, not the one that it returned: its batches are not drawn by"
+            "Training goes through the loader that make_private was given, not the one that it returned: its"
+            " batches are not drawn by"
             " Poisson sampling, and the accountant assumes that they are.",
-            "model, optimizer, loader = engine.make_private(module=model, optimizer=optimizer, data_loader=loader, ...)\n"
+            "model, optimizer, loader = engine.make_private(module=model, optimizer=optimizer,"
+            " data_loader=loader, ...)\n"
             "for batch in loader: ...",
         ),
         Rule(
             "NM010",
             "calibrated-from-data",
             Severity.WARNING,
-            "The noise multiplier is calibrated for a rate or a size that is taken from the data, so it changes with one record more.",
-            "SIGMA = noisymean.calibrate(noisymean.SGM, target_epsilon=2.0, delta=1e-5, steps=STEPS, sample_rate=RATE)\n"
+            "The noise multiplier is calibrated for a rate or a size that is taken from the data, so it changes"
+            " with one record more.",
+            "SIGMA = noisymean.calibrate(noisymean.SGM, target_epsilon=2.0, delta=1e-5, steps=STEPS,"
+            " sample_rate=RATE)\n"
             "# RATE and STEPS: public constants",
         ),
         Rule(
@@ -101,15 +113,18 @@ RULES: dict[str, Rule] = {
             "optax-dp",
             Severity.WARNING,
             "optax divides the noisy sum by the size of each batch: under Poisson sampling that depends on the data.",
-            "updates = tree_map(lambda s: s / PUBLIC_BATCH_SIZE, noisy_sum)  # e.g. jax-privacy's clipped_grad(normalize_by=...)",
+            "updates = tree_map(lambda s: s / PUBLIC_BATCH_SIZE, noisy_sum)  # e.g. jax-privacy's"
+            " clipped_grad(normalize_by=...)",
         ),
         Rule(
             "NM012",
             "tf-privacy",
             Severity.WARNING,
-            "TensorFlow Privacy divides by the number of microbatches, by default that of the records in each batch, and its batches"
+            "TensorFlow Privacy divides by the number of microbatches, by default that of the records in each"
+            " batch, and its batches"
             " are usually shuffled where its accounting assumes Poisson sampling.",
-            "num_microbatches=PUBLIC_BATCH_SIZE, batches of that size drawn by Poisson sampling and padded, or account for what is"
+            "num_microbatches=PUBLIC_BATCH_SIZE, batches of that size drawn by Poisson sampling and padded, or"
+            " account for what is"
             " run: noisymean account --sampling shuffle ...",
         ),
         Rule(
@@ -124,8 +139,17 @@ RULES: dict[str, Rule] = {
             "jax-privacy-without-poisson",
             Severity.WARNING,
             "Poisson sampling is not switched on here, and the accounting of jax-privacy assumes it.",
-            "# Keras API: DPKerasConfig(..., poisson_sampling=True) where the release has it; else jax_privacy.batch_selection\n"
+            "DPKerasConfig(..., poisson_sampling_in_fit=True)  # where the release has it; else draw the batches by\n"
             "batches = CyclicPoissonSampling(sampling_prob=RATE, iterations=STEPS)",
+        ),
+        Rule(
+            "NM015",
+            "opacus-attach",
+            Severity.WARNING,
+            "Opacus before 1.0 divides by the size of each batch, or with poisson=True by the rate times the"
+            " number of records: both"
+            " change with one record more.",
+            "# Opacus >= 1.0:\n" + _FIX,
         ),
         Rule(
             "NM021",
@@ -145,7 +169,8 @@ RULES: dict[str, Rule] = {
             "NM023",
             "divides-by-floor",
             Severity.WARNING,
-            "A noisy mean is divided by a whole number made of the number of records, which jumps with one record more.",
+            "A noisy mean is divided by a whole number made of the number of records, which jumps with one"
+            " record more.",
             "update = (clipped.sum(0) + noise) / PUBLIC_BATCH_SIZE",
         ),
         Rule(
@@ -159,7 +184,8 @@ RULES: dict[str, Rule] = {
             "NM025",
             "noise-not-divided-alike",
             Severity.ERROR,
-            "The noise is not divided by what the gradients are divided by: one of the two has the scale of the sum, the other that of"
+            "The noise is not divided by what the gradients are divided by: one of the two has the scale of the"
+            " sum, the other that of"
             " the mean.",
             "update = (clipped.sum(0) + noise) / PUBLIC_BATCH_SIZE  # the noise of the sum, inside",
         ),
@@ -181,7 +207,8 @@ RULES: dict[str, Rule] = {
             "NM033",
             "batch-clipped",
             Severity.ERROR,
-            "The gradient of the whole batch is clipped, not that of each record: one record can turn all of it, and its share is not"
+            "The gradient of the whole batch is clipped, not that of each record: one record can turn all of it,"
+            " and its share is not"
             " bounded by C over the batch size.",
             "clipped = grads * (C / grads.norm(dim=1)).clamp(max=1.0)[:, None]  # each record, before the sum",
         ),

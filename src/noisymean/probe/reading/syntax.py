@@ -48,6 +48,8 @@ class Syntax:
 
     def __init__(self) -> None:
         self.modules: dict[str, ast.Module] = {}
+        # of the nodes that have one: modules, classes, functions and lambdas
+        self.scopes: dict[ast.AST, Scope] = {}
         self._attributes: dict[str, list[tuple[Value, str | None]]] = {}
         self.keywords: dict[str, list[tuple[ast.Call, Value]]] = {}
         self.calls: dict[str, list[tuple[ast.Call, Scope]]] = {}
@@ -114,7 +116,7 @@ class Syntax:
     def add(self, name: str, module: ast.Module) -> None:
         """One parsed file."""
         self.modules[name] = module
-        top = Scope(None, None, name, "")
+        top = self.scopes[module] = Scope(None, None, name, "")
         self._walk(module, Place(scope=top, guards=(), statement=module, in_rounds=False))
 
     def _walk(self, node: ast.AST, place: Place) -> None:
@@ -137,10 +139,10 @@ class Syntax:
                 if part.value is not None:
                     field = ast.Attribute(part.target, last_name(part.target), ast.Store())
                     self._assign(field, Value(part.value, scope), scope)
-            inner = Scope(None, scope, scope.module, child.name)
+            inner = self.scopes[child] = Scope(None, scope, scope.module, child.name)
             self._walk(child, replace(at, scope=inner, guards=(), in_rounds=False))
         elif isinstance(child, Function):
-            inner = Scope(child, scope, scope.module, scope.owner)
+            inner = self.scopes[child] = Scope(child, scope, scope.module, scope.owner)
             inner.names.update(inner.parameters())
             if not isinstance(child, ast.Lambda):
                 self.defined[child.name] += 1

@@ -1,0 +1,138 @@
+"""What a noisy mean is divided by, in code of one's own: the statements of the reader, in a file that trains with DP."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from noisymean.lint.findings import Finding
+from noisymean.lint.rules.noise import Addition, Noise, noise_of
+from noisymean.lint.script import Script
+from noisymean.probe.reading.candidates import Candidates
+from noisymean.probe.reading.nodes import Scope, last_name, names_in
+from noisymean.probe.reading.source import OF_THE_DATA, Origin, Role, Statement
+
+# The worst of several comes first.
+_RULES = {
+    Origin.BATCH: "NM021",
+    Origin.FLOOR: "NM023",
+    Origin.EXPECTED: "NM022",
+    Origin.DATASET: "NM024",
+}
+_MEAN = re.compile(r"(nan)?mean|average|reduce_mean|pmean")
+_DEVIATION = re.compile(r"sigma|noise_mult|noise_scale|^std|noise_std|multiplier", re.IGNORECASE)
+_BOUND = re.compile(r"^c$|clip|max_grad|norm|bound|sensitivity|^s$", re.IGNORECASE)
+
+
+def divides(script: Script) -> Iterator[Finding]:
+    """NM021 to NM024."""
+    noise = noise_of(script)
+    if not script.speaks_of_privacy or not noise.speaks_of_noise:
+        return
+    seen: set[int] = set()
+    for one in sorted(Candidates(script.syntax).statements(), key=lambda one: one.line):
+        rule = _rule(one)
+        if rule is not None and one.line not in seen and _is_noisy(one, noise):
+            seen.add(one.line)
+            yield script.found(rule, _at(one, script), f"Here: by {one.by}.")
+
+
+def _rule(one: Statement) -> str | None:
+    if one.role not in (Role.GRADIENT, Role.NOISE):
+        return None
+    return next((rule for origin, rule in _RULES.items() if origin in one.origins), None)
+
+
+def _is_noisy(one: Statement, noise: Noise) -> bool:
+    """Noise is in it, or is added in this file to what is made of it."""
+    return one.noisy or bool(noise.additions)
+
+
+def _at(one: Statement, script: Script) -> ast.AST:
+    """The statement at a line."""
+    lines = (
+        node
+        for node in script.nodes
+        if isinstance(node, ast.stmt) and node.lineno <= one.line <= (node.end_lineno or 0)
+    )
+    return max(lines, key=lambda node: node.lineno, default=script.tree)
+
+
+def alike(script: Script) -> Iterator[Finding]:
+    """NM025: one side of the sum is a mean and the other has the scale of the sum."""
+    noise = noise_of(script)
+    if not script.speaks_of_privacy:
+        return
+    for one in noise.additions:
+        gradient, drawn = _divided(one.gradient, one.scope, script), _divided(one.noise, one.scope, script)
+        if gradient and not drawn and _has_scale_of_the_sum(one, script):
+            yield script.found("NM025", one.node)
+
+
+def _divided(node: ast.expr, scope: Scope, script: Script, depth: int = 6) -> bool:
+    """Whether a size of the data is divided by on the way to a value: a mean, or a division by a length."""
+    if depth == 0:
+        return False
+    match node:
+        case ast.BinOp(op=ast.Div() | ast.FloorDiv(), left=left, right=right):
+            return _is_size(right, scope, script) or _divided(left, scope, script, depth - 1)
+        case ast.BinOp(op=ast.Mult(), left=left, right=right):
+            return any(_divided(each, scope, script, depth - 1) for each in (left, right))
+        case ast.Call(func=function) if _MEAN.fullmatch(last_name(function)):
+            return True
+        case ast.Call(func=ast.Attribute(attr=name, value=owner), args=arguments):
+            if name in ("div", "div_", "divide", "true_divide"):
+                return any(_is_size(each, scope, script) for each in arguments) or _divided(
+                    owner, scope, script, depth - 1
+                )
+            scales = [*arguments, *(each.value for each in node.keywords)]
+            return any(_divided(each, scope, script, depth - 1) for each in (owner, *scales))
+        case ast.Call(args=arguments):
+            return any(
+                _divided(each, scope, script, depth - 1) for each in (*arguments, *(one.value for one in node.keywords))
+            )
+        case ast.Name(id=name) if (at := scope.visible(name, looped=False)) is not None:
+            values = at.assigned.get(name, [])
+            return any(
+                _divided(each.expression, each.scope, script, depth - 1)
+                for each in values[:5]
+                if each.expression is not node
+            )
+        case (
+            ast.UnaryOp(operand=inside)
+            | ast.Subscript(value=inside)
+            | ast.ListComp(elt=inside)
+            | ast.GeneratorExp(elt=inside)
+        ):
+            return _divided(inside, scope, script, depth - 1)
+        case _:
+            return False
+
+
+def _is_size(node: ast.expr, scope: Scope, script: Script) -> bool:
+    """A number of records, of the data or of the caller's."""
+    if script.origins(node, scope) & OF_THE_DATA:
+        return True
+    return any(
+        re.search(r"batch|lot_size|num_(samples|examples)|n_samples|cohort|bsz", name, re.IGNORECASE)
+        for name in names_in(node)
+    )
+
+
+def _has_scale_of_the_sum(one: Addition, script: Script) -> bool:
+    """Whether what is drawn is sigma times C and nothing else: where that is not in view, nothing is known."""
+    names = set(_names_behind(one.noise, one.scope, 6))
+    return any(map(_DEVIATION.search, names)) and any(map(_BOUND.search, names))
+
+
+def _names_behind(node: ast.expr, scope: Scope, depth: int) -> Iterator[str]:
+    """The names in an expression, and in what they are assigned."""
+    for name in names_in(node):
+        yield name
+        at = scope.visible(name, looped=False) if depth else None
+        for value in [] if at is None else at.assigned.get(name, [])[:3]:
+            yield from _names_behind(value.expression, value.scope, depth - 2 if depth > 1 else 0)
+
+
+EACH = (divides, alike)

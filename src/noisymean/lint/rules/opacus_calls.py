@@ -1,0 +1,178 @@
+"""Calls of Opacus: make_private in its two forms, its switches, and the loader that goes in beside the one that comes out."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from noisymean.errors import InvalidInput
+from noisymean.lint.findings import Finding
+from noisymean.lint.rules import sizes
+from noisymean.lint.script import Called, Script
+from noisymean.mechanisms import OpacusLoader
+
+_MADE_PRIVATE = ("make_private", "make_private_with_epsilon")
+_ENGINE = re.compile(r"engine|^pe$|privacy", re.IGNORECASE)
+_EPSILON_GIVEN = "make_private_with_epsilon"
+_TRAINS = re.compile(r"train|fit|epoch|update|step", re.IGNORECASE)
+_EVALUATES = re.compile(r"test|val|eval|predict|infer|accuracy|metric|score|visuali|plot|attack|audit", re.IGNORECASE)
+
+
+def made_private(script: Script) -> list[Called]:
+    """Calls of make_private on an engine of Opacus; the library's own plumbing, `self.make_private`, is none."""
+    return [one for one in script.calls_of("|".join(_MADE_PRIVATE)) if _is_opacus(one, script)]
+
+
+def _is_opacus(call: Called, script: Script) -> bool:
+    if call.dotted.startswith("opacus."):
+        return True
+    owner = call.owner
+    if (isinstance(owner, ast.Name) and owner.id == "self") or (isinstance(owner, ast.Call) and _is_super(owner)):
+        return False
+    if "jax_privacy" in call.dotted or script.imports("jax_privacy"):
+        return False
+    told = call.keywords.keys() & {"data_loader", "max_grad_norm", "target_epsilon", "poisson_sampling", "optimizer"}
+    named = owner is not None and any(_ENGINE.search(name) for name in sizes.names_of(owner))
+    return owner is not None and (bool(told) or script.imports("opacus") or named)
+
+
+def _is_super(call: ast.Call) -> bool:
+    return isinstance(call.func, ast.Name) and call.func.id == "super"
+
+
+def make_private(script: Script) -> Iterator[Finding]:
+    """NM001 and NM002, with the numbers where both are written down."""
+    for call in made_private(script):
+        loader = sizes.loader_of(call, script)
+        details = () if loader is None else _numbers(loader)
+        if call.name == _EPSILON_GIVEN:
+            yield script.found("NM002", call.node, *details)
+        elif not _is_fixed(script):
+            yield script.found("NM001", call.node, *details)
+
+
+def _is_fixed(script: Script) -> bool:
+    """Whether the denominator is made a constant afterwards."""
+    return any("noisymean" in one.dotted for one in script.calls_of("fix"))
+
+
+def _numbers(loader: sizes.Loader) -> tuple[str, ...]:
+    """What Opacus makes of N and b, and of one record more, to the bit."""
+    if loader.records is None or loader.batch_size is None or loader.batch_size > loader.records:
+        return ()
+    try:
+        smaller, larger = OpacusLoader(
+            dataset_size=loader.records,
+            batch_size=loader.batch_size,
+            dimension=1,
+            noise_multiplier=1.0,
+            drop_last=loader.drop_last,
+        ).runs
+    except InvalidInput:
+        return ()
+    here = f"Here: {loader.records:,} records in batches of {loader.batch_size:,}"
+    told = f"the rate is {smaller[0]:.6g} and the denominator {smaller[1]:,}"
+    moved = f"with one record more {larger[0]:.6g} and {larger[1]:,}"
+    ask = (
+        f"noisymean account --mechanism opacus-loader --dataset-size {loader.records} --batch-size {loader.batch_size}"
+        f"{' --drop-last' if loader.drop_last else ''} --dimension PARAMETERS --noise-multiplier SIGMA --epochs E --delta 1e-5"
+    )
+    return (f"{here}: {told}, {moved}.", f"What that costs: {ask}")
+
+
+def switches(script: Script) -> Iterator[Finding]:
+    """NM003 and NM004, and a noise multiplier of zero."""
+    private = made_private(script)
+    for call in script.calls:
+        shuffles = call.keywords.get("poisson_sampling")
+        if shuffles is None and call.name == "PrivacyEngine" and script.imports("opacus"):
+            shuffles = call.keywords.get("poisson")
+        is_jax = script.imports("jax_privacy") or "jax_privacy" in call.dotted
+        if script.constant(shuffles, call.scope) is False and not is_jax:
+            yield script.found("NM003", _keyword(call, "poisson_sampling", "poisson"))
+        if script.constant(call.keywords.get("rand_on_empty"), call.scope) is True:
+            yield script.found("NM004", _keyword(call, "rand_on_empty"))
+    for call in private:
+        if script.number(call.keywords.get("noise_multiplier"), call.scope) == 0 and not _is_option(call, script):
+            yield script.found("NM032", _keyword(call, "noise_multiplier"), "Here: the noise multiplier is 0.")
+
+
+def _is_option(call: Called, script: Script) -> bool:
+    """A default of the command line is not what is run."""
+    return script.constant(call.keywords["noise_multiplier"], call.scope) is None
+
+
+def _keyword(call: Called, *names: str) -> ast.AST:
+    """Where the keyword stands in the call; the call itself where it comes from a dictionary."""
+    return next((one for one in call.node.keywords if one.arg in names), call.node)
+
+
+def attached(script: Script) -> Iterator[Finding]:
+    """NM015: an engine of Opacus before 1.0, which is given a model."""
+    for call in script.calls_of("PrivacyEngine"):
+        told = call.keywords.keys() & {
+            "sample_rate",
+            "sample_size",
+            "batch_size",
+            "alphas",
+            "noise_multiplier",
+            "module",
+        }
+        is_old = bool(call.arguments) or bool(told)
+        if is_old and (call.dotted.startswith("opacus") or script.imports("opacus", "torchdp")):
+            yield script.found("NM015", call.node)
+
+
+def other_loader(script: Script) -> Iterator[Finding]:
+    """NM009: a training loop over the loader that went in, where another one came out."""
+    for call in made_private(script):
+        given = call.argument(-1, "data_loader")
+        if not isinstance(given, ast.Name):
+            continue
+        statement = script.statement_of(call.node)
+        if _comes_back(statement, given.id):
+            continue
+        for node in script.nodes:
+            at = getattr(node, "lineno", 0)
+            if (
+                at > call.node.lineno
+                and _trains_on(node, given.id, script)
+                and _same_name(node, call, given.id, script)
+            ):
+                yield script.found("NM009", node)
+
+
+def _comes_back(statement: ast.stmt, name: str) -> bool:
+    """Whether the loader is assigned to the same name again, or not in view."""
+    if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Tuple):
+        return True
+    targets = statement.targets[0].elts
+    return any(isinstance(one, ast.Starred) or (isinstance(one, ast.Name) and one.id == name) for one in targets)
+
+
+def _same_name(node: ast.AST, call: Called, name: str, script: Script) -> bool:
+    """Whether the name means the same at both places, and nothing else was assigned to it in between."""
+    here, there = script.scope_of(node).visible(name, looped=False), call.scope.visible(name, looped=False)
+    if here is None or here is not there:
+        return False
+    first, last = call.node.lineno, getattr(node, "lineno", 0)
+    return not any(first <= one.line <= last for one in here.assigned.get(name, []))
+
+
+def _trains_on(node: ast.AST, name: str, script: Script) -> bool:
+    """A loop with a step over it, or a function called like training that is handed it."""
+    match node:
+        case ast.For(iter=over):
+            inside = {one.attr for one in ast.walk(node) if isinstance(one, ast.Attribute)}
+            return name in sizes.looped_over(over) and bool({"backward", "step"} & inside)
+        case ast.Call(func=function, args=arguments):
+            called = sizes.last_name_of(function)
+            handed = [*arguments, *(one.value for one in node.keywords)]
+            there = any(isinstance(one, ast.Name) and one.id == name for one in handed)
+            return there and bool(_TRAINS.search(called)) and not _EVALUATES.search(called)
+        case _:
+            return False
+
+
+EACH = (make_private, switches, attached, other_loader)
