@@ -28,6 +28,7 @@ from noisymean.one_round import curve
 from noisymean.per_pair import per_pair
 from noisymean.probe import Finding, probe
 from noisymean.proofs import guarantee, guarantee_tight
+from noisymean.statement import Statement, statement
 
 __version__ = "0.2.0"
 
@@ -53,6 +54,7 @@ __all__ = [
     "PublicRate",
     "Sampling",
     "Segment",
+    "Statement",
     "Undefined",
     "__version__",
     "account",
@@ -68,4 +70,5 @@ __all__ = [
     "per_pair",
     "probe",
     "register",
+    "statement",
 ]

@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import partial
 from typing import NamedTuple, final
 
@@ -34,8 +35,8 @@ SLACK = 1e-10
 _FINEST = 10.0
 # The regret below which mu says all there is to say: Gomez et al., arXiv 2503.10945.
 SMALL_REGRET = 1e-2
-# Epsilons that are asked first, and at most; how far mu and the regret may then be from what these epsilons allow.
-_FIRST, _MOST = 9, 48
+# Accounts that are made at most, and epsilons that are asked first; how far mu and the regret may then be from what they allow.
+MOST_ACCOUNTS, _FIRST = 48, 9
 _CLOSE_MU, _CLOSE_REGRET = 1e-3, 2e-4
 # Of the slack, the part that the floating point of this module may use up.
 _ROUNDING = 0.01
@@ -139,9 +140,10 @@ def _everywhere(answer: Account) -> float | None:
         return None
     if not all(one.mechanism.is_poisson or _takes_all(one.mechanism, answer.adjacency) for one in answer.segments):
         return None
-    squares = math.fsum(steps / one.noise_multiplier**2 for one, steps in answer.segments)
-    # correctly rounded sums and roots: two ulps are more than enough
-    return math.sqrt(squares) * (1.0 + 2.0**-50)
+    squares = sum(Fraction(steps) / Fraction(one.noise_multiplier) ** 2 for one, steps in answer.segments)
+    found = math.sqrt(squares)
+    # rounded up, exactly
+    return found if Fraction(found) ** 2 >= squares else math.nextafter(found, math.inf)
 
 
 def _takes_all(mechanism: object, adjacency: Adjacency) -> bool:
@@ -175,7 +177,7 @@ def fit(profile: Callable[[float], Deltas], largest: float, slack: float = SLACK
             return None
         regrets, at_points = _regrets(points, mu)
         wanted = _where_unsure(points, mu, slack, regrets, at_points)
-        if wanted is None or len(known) >= _MOST or wanted in known:
+        if wanted is None or len(known) >= MOST_ACCOUNTS or wanted in known:
             return mu, float(regrets.max())
         known[wanted] = profile(wanted)
 

@@ -29,6 +29,7 @@ PUBLIC = [
     "PublicRate",
     "Sampling",
     "Segment",
+    "Statement",
     "Undefined",
     "__version__",
     "account",
@@ -44,6 +45,7 @@ PUBLIC = [
     "per_pair",
     "probe",
     "register",
+    "statement",
 ]
 
 

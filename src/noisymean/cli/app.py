@@ -9,7 +9,20 @@ from typing import Annotated
 import typer
 
 from noisymean import __version__
-from noisymean.cli import account, audit, calibrate, code_audit, curve, data, demo, explore, probe, report, reproduce
+from noisymean.cli import (
+    account,
+    audit,
+    calibrate,
+    code_audit,
+    curve,
+    data,
+    demo,
+    explore,
+    probe,
+    report,
+    reproduce,
+    statement,
+)
 from noisymean.cli.encoding import any_encoding
 from noisymean.cli.faults import guarded, never_exits
 from noisymean.cli.options import spread
@@ -24,6 +37,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "probe": probe.command,
     "code-audit": code_audit.command,
     "report": report.command,
+    "statement": statement.command,
     "reproduce": reproduce.command,
     "explore": explore.command,
     "demo": demo.command,

@@ -1,9 +1,9 @@
-"""`noisymean code-audit`: every release of Opacus run and read, or any other source code read."""
+"""`noisymean code-audit`: any source code read, or every release of Opacus run and read."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from pathlib import Path, PurePosixPath
+from collections.abc import Iterable
+from pathlib import PurePosixPath
 from typing import Annotated
 
 import typer
@@ -11,34 +11,33 @@ from rich import box
 from rich.table import Table
 
 from noisymean import __version__
-from noisymean.cli import gate, options, values
+from noisymean.cli import code_read, gate, lint_options, lint_shown, options, values
 from noisymean.cli.options import text
-from noisymean.cli.output import console, emit_json, error_console, note, say, visible
+from noisymean.cli.output import console, emit_json, error_console, note, say
 from noisymean.cli.pages import page_file, write_page
 from noisymean.cli.progress import bar
-from noisymean.cli.shown import table_of
-from noisymean.errors import InvalidInput
+from noisymean.errors import InvalidInput, NoisymeanError
+from noisymean.lint.catalogue import RULES
 from noisymean.probe.code_audit import MEAN, NO_POISSON, SUM, Audited, audit_opacus, record, versions_of
-from noisymean.probe.conclusions import Denominator, poisson_words, read_mechanism, read_verdict
-from noisymean.probe.laws import Kind
-from noisymean.probe.packages import source_of
-from noisymean.probe.reading import CONSTANTS, OF_THE_DATA, Origin, Role, Source, read_source, to_json
-from noisymean.report import code_audit_page
+from noisymean.report import code_audit_page, lint_record
 from noisymean.report.page import need as need_pages
-from noisymean.results import Lines
 
 OPACUS = "opacus"
 _ALL = "0.9.0..1.6.0"
+_NO_PATH = "PATH: missing; must be a file, a folder or the name of a package; e.g. noisymean code-audit ."
 
 
 def command(
-    package: Annotated[
-        str,
+    packages: Annotated[
+        list[str] | None,
         typer.Argument(
-            metavar="PACKAGE", show_default=False, help="opacus; or a folder, a file, or a package's name: read only."
+            metavar="PATH",
+            show_default=False,
+            help="Folders, files, notebooks, or the names of packages: read only. Or opacus: its releases are run.",
         ),
-    ],
+    ] = None,
     *,
+    checks: lint_options.Checks,
     versions: Annotated[str | None, text("FIRST..LAST", f"Releases of opacus [default: {_ALL}].")] = None,
     fresh: Annotated[bool, options.flag("--fresh", "Run again what an earlier audit has kept.")] = False,
     jobs: Annotated[str, text("J", "Releases at a time.")] = "2",
@@ -46,23 +45,48 @@ def command(
     limits: gate.Limits,
     json: options.Json = False,
 ) -> None:
-    """What does each release divide by? By running it and by reading it, beside the paper's table.
+    """What breaks the privacy of DP training in this code, and what does it divide by?
 
-    Every release runs in a process of its own; anything else is read, never run. Results are kept in the cache, so an
-    audit that was interrupted goes on where it was.
+    Source is read, never run: the findings of the rules with their remedies, then the divisions. A comment silences one line:
+    # noisymean: ignore[NM003] reason. With opacus every release runs in a process of its own and is set beside the paper's
+    table; results are kept in the cache, so an audit that was interrupted goes on where it was.
 
     \b
     Example:
-      noisymean code-audit opacus --versions 0.13.0..1.0.0 --html audit.html
+      noisymean code-audit train.py notebooks/ --fail-on warning
+      noisymean code-audit . --sarif found.sarif --baseline known.json
       noisymean code-audit jax-privacy
+      noisymean code-audit opacus --versions 0.13.0..1.0.0 --html audit.html
     """
+    if checks.list_rules:
+        _list_rules(json)
+        return
     gated = limits.gate()
-    if package != OPACUS:
+    if not packages:
+        raise NoisymeanError(_NO_PATH)
+    if packages != [OPACUS]:
         if versions is not None or html is not None:
             name, value = ("versions", versions) if versions is not None else ("html", html)
             raise InvalidInput(name, value, "left out for anything but opacus", "other code is read, not run")
-        gated.check([_read(package, json)])
+        asked = checks.read(json=json)
+        reading, judged = code_read.read(packages, asked, as_json=json)
+        asked.check(reading)
+        gated.check([judged])
         return
+    if (option := checks.first()) is not None:
+        raise InvalidInput(option, "given", "left out for opacus", "its releases are run; give its folder to read it")
+    _releases(versions, fresh=fresh, jobs=jobs, html=html, gated=gated, json=json)
+
+
+def _list_rules(as_json: bool) -> None:
+    if as_json:
+        emit_json({"rules": lint_record.rules(RULES.values()), "version": __version__})
+    else:
+        lint_shown.rules(console())
+
+
+def _releases(versions: str | None, *, fresh: bool, jobs: str, html: str | None, gated: gate.Gate, json: bool) -> None:
+    """Releases of Opacus, run and read."""
     chosen = versions_of(versions or _ALL)
     count = values.whole("jobs", jobs)
     target = None if html is None else page_file("html", html)
@@ -143,79 +167,3 @@ def _grouped(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
 def _named(one: Audited, option: str) -> str:
     kind = one.kind(option)
     return "unknown" if kind is None else kind.value.upper()
-
-
-def _read(package: str, as_json: bool) -> gate.Judgement:
-    """Another package: what its statements say."""
-    place = source_of(package)
-    source = read_source(place)
-    if not source.files:
-        raise InvalidInput("package", package, "a folder or file with Python source", "give the folder of the package")
-    verdict, kind = read_verdict(source), read_mechanism(source)
-    judged = gate.of_source(package, verdict)
-    if as_json:
-        concluded = {"package": package, "verdict": verdict.value, "mechanism": kind.value}
-        plain = to_json(source)
-        poisson = {"poisson": poisson_words(source), "poisson_read": plain["poisson"]}
-        emit_json({**concluded, **plain, **poisson, "version": __version__})
-        return judged
-    out = console()
-    files = "1 file" if source.files == 1 else f"{source.files:,} files"
-    say(out, f"{package}: {_word(verdict, kind)}; {files} read, nothing of it was run.")
-    if source.statements:
-        rows = [(at.place, at.text, at.role.value, at.divided_by, at.sure.value) for at in source.statements]
-        names = ("divides at", "statement", "what", "by", "sure")
-        out.print(table_of(Lines("", names, [[*map(visible, row)] for row in rows])))
-    for sentence in _explained(source, verdict, place):
-        say(out, sentence)
-    for name in source.unreadable:
-        say(out, f"- not read: {name}")
-    return judged
-
-
-def _word(verdict: Denominator, kind: Kind) -> str:
-    match verdict:
-        case Denominator.DATA_DEPENDENT:
-            return "depends on the data" + ("" if kind is Kind.UNKNOWN else f" ({kind.value.upper()})")
-        case Denominator.CONSTANT:
-            return "a constant (SGM)"
-        case Denominator.UNKNOWN:
-            return "unknown"
-
-
-def _explained(source: Source, verdict: Denominator, place: Path) -> Iterator[str]:
-    """Why the answer is what it is, and what to do where reading is not enough."""
-    noisy = [one for one in source.statements if one.role is not Role.UNCLEAR]
-    match verdict:
-        case Denominator.DATA_DEPENDENT:
-            used = {origin for one in noisy for origin in one.origins if origin in OF_THE_DATA}
-            named = " or ".join(sorted(one.value for one in used))
-            is_noise = not any(one.role is Role.GRADIENT and OF_THE_DATA & set(one.origins) for one in noisy)
-            where = " (the noise; the gradients' own mean was not found)" if is_noise else ""
-            yield f"The denominator is {named}{where}{', which depends on how it is used' if len(used) > 1 else ''}."
-        case Denominator.CONSTANT:
-            used = {origin for one in noisy for origin in one.origins}
-            yield f"The denominator is {' or '.join(sorted(one.value for one in used))}."
-            if Origin.CALLER in used:
-                yield "Whether the caller takes it from the data is not known here."
-        case Denominator.UNKNOWN:
-            yield _not_understood(source)
-    unclear = [one for one in source.statements if not set(one.origins) <= CONSTANTS | OF_THE_DATA]
-    if verdict is Denominator.DATA_DEPENDENT and unclear:
-        yield f"Of {len(source.statements):,} divisions {len(unclear):,} were not understood."
-    if verdict is Denominator.UNKNOWN:
-        target = place if place.suffix == ".py" else "FILE.py"
-        yield f"Running it tells more: 'noisymean probe {target}:NAME', NAME being a function that does one step."
-
-
-def _not_understood(source: Source) -> str:
-    """What keeps reading from an answer."""
-    unclear = [one for one in source.statements if not set(one.origins) <= CONSTANTS]
-    if source.unreadable:
-        return "Not all of the source could be read."
-    if not source.statements:
-        return "No division of gradients or noise was found; it may be there in a form that is not recognised."
-    if not unclear:
-        return "No division of something noisy was found; it may be there in a form that is not recognised."
-    count = "One division was" if len(unclear) == 1 else f"{len(unclear):,} divisions were"
-    return f"{count} not understood: what is divided, or where the number comes from that it is divided by."

@@ -228,7 +228,7 @@ def _obstacle(found: Finding) -> str | None:
     """What the probe could not establish."""
     if found.kind is Kind.UNKNOWN:
         return f"its denominator is not known ({found.denominator})"
-    if found.rates.sampling in (Sampling.UNKNOWN, Sampling.SHUFFLED):
+    if found.rates.sampling in (Sampling.UNKNOWN, Sampling.SHUFFLED, Sampling.PARTS):
         return f"its sampling is {found.rates.sampling.value}, which no accounting here covers"
     if not found.noise.shares_denominator:
         return "its noise was not seen to be divided by what the gradients are divided by"

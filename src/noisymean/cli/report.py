@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import shlex
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from noisymean import __version__
-from noisymean.accounts import Account
 from noisymean.cli import gate, options
 from noisymean.cli.account import run_of
 from noisymean.cli.complaints import Missing, Wanted, missing_line
+from noisymean.cli.given import STANDARD_INPUT, compare, content, shown
 from noisymean.cli.output import console, emit_json, say
 from noisymean.cli.pages import page_file, write_page
 from noisymean.cli.progress import bar
@@ -27,13 +23,10 @@ from noisymean.report.asked_run import AskedRun
 from noisymean.report.page import banners, sections
 from noisymean.report.page.records import AccountRecord, AuditRecord, Record, record_of
 from noisymean.report.page.sections import Section, ShownRun
-from noisymean.report.page.untrusted import MOST_BYTES, BadRecord, parsed, text_of
+from noisymean.report.page.untrusted import BadRecord, parsed, text_of
 from noisymean.run_curves import growth, run_curves
 
-_STANDARD_INPUT = "-"
 _TITLE = "Privacy report"
-# Numbers of a file and the same computed again: they may differ by rounding on another machine, and by nothing else.
-_SAME = 1e-6
 # Of each run, what the bar counts: its numbers, those at another N, and the points of epsilon against steps.
 _PARTS = 2 + run_plots.POINTS
 
@@ -76,9 +69,9 @@ def command(
     names = files or []
     if not names and not typed:
         raise Missing("mechanism", "or a file of results")
-    if names.count(_STANDARD_INPUT) > 1:
-        raise InvalidInput("FILE", _STANDARD_INPUT, "given once", "standard input can be read once")
-    records = [record_of(parsed(_content(name), _shown(name))) for name in names]
+    if names.count(STANDARD_INPUT) > 1:
+        raise InvalidInput("FILE", STANDARD_INPUT, "given once", "standard input can be read once")
+    records = [record_of(parsed(content(name), shown(name))) for name in names]
     runs = [run_of(described, asked)] if typed else []
     made: list[Section] = []
     judged: list[gate.Judgement] = []
@@ -109,27 +102,6 @@ def command(
 # --- files -------------------------------------------------------------------------------------------------------------
 
 
-def _shown(name: str) -> str:
-    return "standard input" if name == _STANDARD_INPUT else text_of(name)
-
-
-def _content(name: str) -> bytes:
-    """All of a file, or a little more than is accepted."""
-    try:
-        if name == _STANDARD_INPUT:
-            stream = getattr(sys.stdin, "buffer", None)
-            content = b"" if stream is None else stream.read(MOST_BYTES + 1)
-        else:
-            with Path(name).open("rb") as file:
-                content = file.read(MOST_BYTES + 1)
-    except (OSError, ValueError) as fault:
-        reason = getattr(fault, "strerror", None) or str(fault)
-        raise BadRecord(
-            f"{_shown(name)}: cannot be read ({reason}); give a file of results, or - for standard input"
-        ) from None
-    return bytes(content)
-
-
 def _section(found: Record, name: str, tell: Callable[..., None]) -> tuple[Section, list[gate.Judgement]]:
     """What is shown of a file, and what it says to a script."""
     if isinstance(found, AccountRecord):
@@ -148,42 +120,11 @@ def _section(found: Record, name: str, tell: Callable[..., None]) -> tuple[Secti
 # --- runs --------------------------------------------------------------------------------------------------------------
 
 
-def _compare(found: AccountRecord, answer: Account) -> None:
-    """Nothing is shown that was not computed here. Another version may have known less; it must not have known better."""
-    symbol = "epsilon" if answer.asked_delta else "delta"
-    if found.version != __version__:
-        _not_contradicted(found, answer)
-        return
-    for which in ("claimed", "leakage", "guarantee"):
-        stated, computed = getattr(found, which), answer.value(getattr(answer, which))
-        same = stated == computed
-        if stated is not None and computed is not None:
-            same = math.isclose(stated, computed, rel_tol=_SAME, abs_tol=1e-300)
-        if not same:
-            raise BadRecord(
-                f"{found.file}: {which}.{symbol}={stated}: must be what these settings give, {computed}; the file was changed"
-                f" or written by another version ({found.version}): write it again"
-            )
-    if found.verdict != answer.verdict:
-        raise BadRecord(f"{found.file}: verdict={found.verdict}: must be {answer.verdict}; write the file again")
-
-
-def _not_contradicted(found: AccountRecord, answer: Account) -> None:
-    """What leaked for certain then is guaranteed not to be exceeded now, and the other way round."""
-    leaked, sound = (answer.value(bound) for bound in (answer.leakage, answer.guarantee))
-    for below, above in ((found.leakage, sound), (leaked, found.guarantee)):
-        if below is not None and above is not None and below > above * (1.0 + _SAME):
-            raise BadRecord(
-                f"{found.file}: leakage and guarantee of version {found.version} contradict those of {__version__}, {below} above"
-                f" {above}: the file was changed, or one of them is wrong; write it again"
-            )
-
-
 def _run(asked: AskedRun, tell: Callable[..., None], stated: AccountRecord | None = None) -> ShownRun:
     """Accounted for, and drawn where it can be; `stated` is what a file says of it."""
     answer = asked.account()
     if stated is not None:
-        _compare(stated, answer)
+        compare(stated, answer)
     tell(advance=1)
     elsewhere = asked.elsewhere()
     tell(advance=1)

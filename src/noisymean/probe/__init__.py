@@ -11,6 +11,7 @@ sampling     how batches are drawn
 seeds        whether batches and noise come from the seed
 empty        what becomes of an empty batch
 adaptive     a bound that moves, and what its count is divided by
+calibrated   a noise multiplier that is computed from N: from what to what
 prober       from something that can be run (`targets`) to a finding
 remarks      leaks and faults of the denominator, in a sentence each
 finding      each conclusion beside the runs that it follows from; the mechanism for the accountant, and what forbids one

@@ -56,11 +56,28 @@ class Level:
 
 @final
 @dataclass(frozen=True)
+class Calibrated:
+    """The noise multiplier that was calibrated at N records and at one more, as measured there, each good to `error`."""
+
+    run: str
+    before: float
+    after: float
+    error: float
+
+    @property
+    def moves(self) -> bool:
+        """Whether one record more changes it, beyond what chance explains."""
+        return abs(self.after - self.before) > self.error * (self.after + self.before)
+
+
+@final
+@dataclass(frozen=True)
 class Noise:
     """Whether the noise is divided by what the gradients are divided by, and its deviation there over sigma C.
 
     `scale` is at the sigma that was asked for; `levels` are the others that were run as well. `fresh` says whether every
-    coordinate of every round has normal noise of its own.
+    coordinate of every round has normal noise of its own. `calibrated`, where the implementation chooses sigma itself: what it
+    chose, at pairs of sizes.
     """
 
     shares_denominator: bool | None
@@ -69,6 +86,7 @@ class Noise:
     noise_multiplier: float
     levels: tuple[Level, ...] = ()
     fresh: bool | None = None
+    calibrated: tuple[Calibrated, ...] = ()
 
 
 @final
@@ -96,6 +114,7 @@ class Sampling(Enum):
 
     POISSON = "Poisson"
     SHUFFLED = "shuffled"
+    PARTS = "Poisson in parts of the records, each drawn again while nobody is in it"
     GIVEN = "not its own: it is handed batches"
     UNKNOWN = "unknown"
 
@@ -114,7 +133,7 @@ class Rates:
     """How batches are drawn, at which rate, and whether one record more changes that rate.
 
     `within` is by how much, relatively, the rate may differ from its law: at the user's own sizes, if any, else at the pair of
-    sizes at which it was measured best.
+    sizes at which it was measured best. `parts`: of how many parts of the records a batch is put together.
     """
 
     sampling: Sampling
@@ -122,6 +141,7 @@ class Rates:
     moves_with_size: bool
     moved: tuple[str, ...] = ()
     within: float | None = None
+    parts: int = 1
 
 
 class Severity(Enum):
@@ -343,6 +363,11 @@ class Finding(Result):
             raise Undefined("mechanism", self.kind.value, "one that a theorem covers", "; ".join(filter(None, reasons)))
         common: dict[str, Any] = dict(numbers)
         sample_rate, batch_size = common.pop("sample_rate", None), common.pop("batch_size", None)
+        if self.noise.calibrated:
+            raise Undefined(
+                "noise_multiplier", numbers["noise_multiplier"], "left to the implementation, which calibrates it to N",
+                "give OpacusLoader its target_epsilon instead, or account --calibrated-to",
+            )  # fmt: skip
         kind = KINDS[self.kind.value]
         if not kind.rate_from_size and not (self.kind is Kind.SGM and self.rates.moves_with_size):
             if sample_rate is None:

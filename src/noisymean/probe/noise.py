@@ -89,7 +89,10 @@ def _error(numbers: int) -> float:
 def _spares(observed: Observed) -> Array:
     """The axes of nobody, each round over its own deviation."""
     rows = [
-        one.spare * (one.noise / (NOISE * BOUND)) for one in observed.readings if one.spare is not None and one.noise
+        one.spare * (one.noise / (NOISE * BOUND))
+        for one in observed.readings
+        # what is no noise is told of empty batches
+        if one.spare is not None and one.noise and not one.foreign
     ]
     return np.array(rows).reshape(-1, SPARE)
 

@@ -16,7 +16,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from noisymean.probe import adaptive, remarks
+from noisymean.probe import adaptive, calibrated, remarks
 from noisymean.probe.empty import empty_batch
 from noisymean.probe.finding import Bearing, Evidence, Finding, Remark
 from noisymean.probe.full import full_of
@@ -30,7 +30,7 @@ from noisymean.probe.sensitivity import clipping_of
 from noisymean.targets.protocol import Knob, Raised, Runnable, Setting
 
 # Part of the key of cached results: raise it when a finding may change.
-VERSION = 3
+VERSION = 4
 ROUNDS = 200
 _PAIRS: dict[Knob, tuple[tuple[int, Fraction | int], ...]] = {
     Knob.RATE: ((25, Fraction(3, 10)), (29, Fraction(3, 10)), (9, Fraction(1, 2)), (4, Fraction(1, 10))),
@@ -92,7 +92,8 @@ def probe_runnable(
     clipping, of_clipping = clipping_of(subject, observed, law, full, bound, seed + 1000)
     progress(total - 2, total)
     rates = rates_of(subject.knob, observed, also)
-    empty, of_empty = empty_batch(subject, law, noise, rates.sampling, bound, seed + 2000)
+    empty, of_empty = empty_batch(subject, observed, law, noise, rates.sampling, bound, seed + 2000)
+    pairs = calibrated.pairs_of(subject, law, also, seed + 4000)
     progress(total - 1, total)
     said = [
         *remarks.of_denominator(law, noise.shares_denominator, observed),
@@ -105,6 +106,7 @@ def probe_runnable(
         *remarks_of_seeds(subject, seed + 2500),
         *of_empty,
         *adaptive.remarks(subject, seed + 3000),
+        *calibrated.remarks(subject, pairs),
         *remarks.of_raised(law, raised),
     ]
     kind, words = _kind(law, candidates, said)
@@ -113,7 +115,7 @@ def probe_runnable(
         target=subject.name,
         kind=kind,
         denominator=words,
-        noise=noise,
+        noise=replace(noise, calibrated=pairs),
         clipping=clipping,
         rates=rates,
         empty_batch=empty,

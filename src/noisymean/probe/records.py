@@ -33,6 +33,8 @@ TOLERANCE = 1e-4
 _MOST_AXES = 1024
 # a coordinate is a record's if it is so many deviations of the noise
 _CLEAR = 20.0
+# an empty batch's noise may be divided by one where others are by |B|; what is more than that many times theirs is no noise
+_FOREIGN = 1000.0
 # values of one axis that differ by less are the same
 _ALIKE = 0.01
 # logarithms of values of one round that differ by less are all of records that were drawn once
@@ -57,6 +59,8 @@ class Reading:
     sign: int = 1
     # the axes that belong to nobody
     spare: Array | None = None
+    # nobody was drawn, and there is far more on all axes than noise
+    foreign: bool = False
 
 
 def deviation_of(rows: Array) -> Array:
@@ -100,6 +104,9 @@ class Axes:
         positive, negative = (members & (own > 0.0)).any(axis=1), (members & (own < 0.0)).any(axis=1)
         signs = np.where(negative, np.where(positive, 0, -1), 1).tolist()
         noises = [NOISE * BOUND / one if one > 0.0 else None for one in deviations.tolist()]
+        drawn_any = finite & members.any(axis=1)
+        usual = float(np.median(deviations[drawn_any])) if drawn_any.any() else math.inf
+        foreign = (~members.any(axis=1) & (deviations > _FOREIGN * usual)).tolist()
         found = []
         for t, is_finite in enumerate(finite.tolist()):
             if not is_finite:
@@ -108,7 +115,13 @@ class Axes:
             clipped = None if math.isnan(large[t]) else BOUND / large[t]
             scale = None if clipped is None or math.isnan(small[t]) else small[t] * clipped / SMALL
             batch = frozenset(members[t].nonzero()[0].tolist())
-            seen = {"unclipped": unclipped[t], "most": most[t], "sign": signs[t], "spare": spare[t]}
+            seen = {
+                "unclipped": unclipped[t],
+                "most": most[t],
+                "sign": signs[t],
+                "spare": spare[t],
+                "foreign": foreign[t],
+            }
             found.append(Reading(sizes[t], batch, clipped, scale, noises[t], **seen))
         return tuple(found)
 

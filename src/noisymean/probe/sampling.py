@@ -2,7 +2,8 @@
 
 Shuffled: within every epoch each record comes exactly once. Poisson at a rate: who is in the batch, how many are, and who is in
 it again in the next round are those of independent draws, at a rate that one law gives for all settings (`RateLaw`), and nobody
-is in a batch twice.
+is in a batch twice. In parts: each part of the records has a batch of its own at that rate, and one that is empty is drawn again
+(processes that each leave out their own empty batches do that), so that |B| is a sum of numbers that are never 0.
 
     records drawn in all rounds   binomial, at the law's rate; and so for each record by itself
     |B|                           how often each size came, binomial; its mean square about N q, against Chernoff's bound
@@ -15,7 +16,7 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Sequence
-from typing import assert_never
+from typing import TypeAlias, assert_never
 
 import numpy as np
 from scipy import special
@@ -25,6 +26,9 @@ from noisymean.probe.finding import Bearing, RateLaw, Rates, Remark, Sampling, S
 from noisymean.probe.laws import Kind, Observed, loader_length, neighbours
 from noisymean.probe.records import Axes
 from noisymean.targets.protocol import Knob, Setting
+
+Numbers: TypeAlias = np.ndarray[tuple[int], np.dtype[np.float64]]
+_MOST_PARTS = 16
 
 
 def rate_by(law: RateLaw, setting: Setting) -> float | None:
@@ -48,6 +52,9 @@ def rates_of(knob: Knob, observed: Sequence[Observed], asked: Sequence[Setting] 
         return Rates(Sampling.SHUFFLED, None, moves_with_size=False)
     fitting = [law for law in RateLaw if readable and all(_fits(one, rate_by(law, one.setting)) for one in readable)]
     moved = tuple(_moved(readable))
+    if not fitting and (apart := _in_parts(readable)) is not None:
+        law, parts = apart
+        return Rates(Sampling.PARTS, law, bool(moved), moved, parts=parts)
     if len(fitting) != 1:
         return Rates(Sampling.UNKNOWN, None, moves_with_size=bool(moved), moved=moved)
     law = fitting[0]
@@ -71,6 +78,9 @@ def remarks_of(kind: Kind, rates: Rates, observed: Sequence[Observed]) -> list[R
         case Sampling.SHUFFLED:
             words = "batches are shuffled, not drawn independently: no theorem here covers that"
             said.append(Remark(Severity.LEAK, words))
+        case Sampling.PARTS:
+            words = f"no batch has fewer than {rates.parts} records, as if each of {rates.parts} parts of them were drawn again"
+            said.append(Remark(Severity.LEAK, f"{words} while nobody of it is in the batch"))
         case Sampling.UNKNOWN:
             said.append(Remark(Severity.UNKNOWN, _why_unknown(readable)))
         case Sampling.POISSON:
@@ -91,7 +101,7 @@ def _has_axes(observed: Observed) -> bool:
     return Axes(observed.setting.dataset_size).count == observed.setting.dataset_size
 
 
-def _sizes(observed: Observed) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def _sizes(observed: Observed) -> Numbers:
     return np.array([reading.size for reading in observed.readings], dtype=np.float64)
 
 
@@ -104,17 +114,57 @@ def _fits(observed: Observed, rate: float | None) -> bool:
         return False
     if not 0.0 < rate < 1.0:
         return True
+    return _sizes_fit(sizes, _binomial(records, rate))
+
+
+def _binomial(records: int, rate: float) -> Numbers:
+    """The probability of each size from 0 to the number of records."""
     values = np.arange(records + 1.0)
     logs = special.gammaln(records + 1.0) - special.gammaln(values + 1.0) - special.gammaln(records - values + 1.0)
-    chances = np.exp(logs + values * math.log(rate) + (records - values) * math.log1p(-rate))
+    found: Numbers = np.exp(logs + values * math.log(rate) + (records - values) * math.log1p(-rate))
+    return found
+
+
+def _sizes_fit(sizes: Numbers, chances: Numbers) -> bool:
+    """Whether these sizes are independent draws, each with its probability: how often each came, and how they vary."""
+    records = len(chances) - 1
+    values = np.arange(records + 1.0)
+    mean = float(values @ chances)
     # how often each size came: one that is cut off is never seen
     often = np.bincount(sizes.astype(np.intp), minlength=records + 1)
     likely = chances * len(sizes) > 1.0
     counted = zip(often[likely], np.minimum(chances[likely], 1.0), strict=True)
     if any(binomial_is_improbable(count, len(sizes), float(chance), among=records + 1) for count, chance in counted):
         return False
-    total = float(((sizes - records * rate) ** 2).sum())
-    return not sum_is_improbable(total, len(sizes), (values - records * rate) ** 2, chances)
+    total = float(((sizes - mean) ** 2).sum())
+    return not sum_is_improbable(total, len(sizes), (values - mean) ** 2, chances)
+
+
+def _in_parts(observed: Sequence[Observed]) -> tuple[RateLaw, int] | None:
+    """The rate within each part, and how many parts: as many as the smallest batch that ever came has records."""
+    parts = min((int(_sizes(one).min()) for one in observed), default=0)
+    if not 2 <= parts <= _MOST_PARTS:
+        return None
+    fitting = [law for law in RateLaw if all(_fits_parts(one, rate_by(law, one.setting), parts) for one in observed)]
+    return (fitting[0], parts) if len(fitting) == 1 else None
+
+
+def _fits_parts(observed: Observed, rate: float | None, parts: int) -> bool:
+    """How |B| varies, if it is a sum over parts of the records, of equal size but for one, in each of which is somebody."""
+    sizes, records = _sizes(observed), observed.setting.dataset_size
+    if rate is None or sizes.max() > records or records < parts:
+        return False
+    if not 0.0 < rate < 1.0:
+        return bool((sizes == records * rate).all())
+    chances: Numbers = np.ones(1)
+    for part in range(parts):
+        own = _binomial(records // parts + (part < records % parts), rate)
+        own[0] = 0.0
+        chances = np.convolve(chances, own / own.sum())
+    values = np.arange(records + 1.0)
+    if sum_is_improbable(float(sizes.sum()), len(sizes), values, chances):
+        return False
+    return _sizes_fit(sizes, chances)
 
 
 def _within(observed: Sequence[Observed], law: RateLaw, asked: Sequence[Setting]) -> float | None:

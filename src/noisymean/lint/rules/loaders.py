@@ -102,7 +102,7 @@ def weighted(script: Script) -> Iterator[Finding]:
 
 
 def _loaders(script: Script) -> Iterator[Called]:
-    """Loaders of a file that trains with DP: those that are made private where that is in view, else all but the held-out ones."""
+    """Loaders of a file that trains with DP: those that are made private where that is in view, else all but held-out ones."""
     if not script.speaks_of_privacy:
         return
     private = [loader.node for call in made_private(script) if (loader := sizes.loader_of(call, script)) is not None]

@@ -1,6 +1,6 @@
 """Reading source code, beside running it: see `reader`."""
 
-from noisymean.probe.reading.reader import VERSION, read_source
+from noisymean.probe.reading.reader import VERSION, is_left_out, read_modules, read_source
 from noisymean.probe.reading.source import (
     CONSTANTS,
     OF_THE_DATA,
@@ -23,6 +23,8 @@ __all__ = [
     "Statement",
     "Sure",
     "from_json",
+    "is_left_out",
+    "read_modules",
     "read_source",
     "to_json",
 ]

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from noisymean.probe.reading.candidates import Candidates
@@ -39,18 +39,35 @@ _LEFT_OUT = re.compile(
 
 def read_source(folder: Path) -> Source:
     """What the Python files under `folder` divide by."""
-    library = Syntax()
-    unreadable, count = [], 0
+    modules: list[tuple[str, ast.Module | None]] = []
     files = [folder] if folder.is_file() else sorted(folder.rglob("*.py"))
     for file in files:
         name = file.name if file == folder else file.relative_to(folder).as_posix()
-        if file != folder and _LEFT_OUT.search(name):
+        if file != folder and is_left_out(name):
             continue
-        count += 1
         try:
-            library.add(name, ast.parse(file.read_bytes(), filename=name))
+            modules.append((name, ast.parse(file.read_bytes(), filename=name)))
         except (SyntaxError, ValueError, OSError, RecursionError):
+            modules.append((name, None))
+    return read_modules(modules)
+
+
+def is_left_out(name: str) -> bool:
+    """Tests and the like divide by what they like: they are no part of what is released."""
+    return _LEFT_OUT.search(name) is not None
+
+
+def read_modules(modules: Iterable[tuple[str, ast.Module | None]]) -> Source:
+    """What these files divide by, all of them one package; None stands for one that could not be parsed."""
+    library = Syntax()
+    unreadable: list[str] = []
+    count = 0
+    for name, module in modules:
+        count += 1
+        if module is None:
             unreadable.append(name)
+        else:
+            library.add(name, module)
     statements = sorted(Candidates(library).statements(), key=lambda one: (one.file, one.line))
     return Source(tuple(dict.fromkeys(statements)), _poisson(library), count, tuple(unreadable))
 

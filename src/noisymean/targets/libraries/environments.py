@@ -68,7 +68,7 @@ class Environment:
 
     def source(self) -> Path:
         """The folder of the package, to be read."""
-        for folder in sorted(self.place.glob("lib*/python*/site-packages")) + [self.place / "Lib" / "site-packages"]:
+        for folder in [*sorted(self.place.glob("lib*/python*/site-packages")), self.place / "Lib" / "site-packages"]:
             if (folder / self.module).is_dir():
                 return folder / self.module
         raise InstallFailed(f"{self.title}: {self.place} has no {self.module}; delete it and try again")

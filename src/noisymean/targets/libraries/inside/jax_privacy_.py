@@ -26,18 +26,20 @@ def _loss(parameters: Any, record: Any) -> Any:
     return jnp.dot(parameters, record)
 
 
-@cache
-def _compiled(bound: float, noise: float, normalize_by: float) -> tuple[Any, Any]:
+def _privatizer(bound: Any, noise: Any, normalize_by: float, seed: int) -> tuple[Any, Any]:
     clipped = jax_privacy.clipped_grad(_loss, l2_clip_norm=bound, normalize_by=normalize_by, keep_batch_dim=False)
-    stddev = noise * clipped.sensitivity()
+    return clipped, noise_addition.gaussian_privatizer(stddev=noise * clipped.sensitivity(), prng_key=seed)
 
-    def update(rows: Any, state: Any) -> Any:
-        gradient = clipped(jnp.zeros(rows.shape[1]), rows)
-        return noise_addition.gaussian_privatizer(stddev=stddev, prng_key=0).update(gradient, state)
 
-    return jax.jit(update), lambda seed, dimension: noise_addition.gaussian_privatizer(
-        stddev=stddev, prng_key=seed
-    ).init(jnp.zeros(dimension))
+@cache
+def _compiled(normalize_by: float) -> Any:
+    """Compiled once for each size of a batch: the bound and the noise are arguments, the seed is in the state."""
+
+    def update(rows: Any, state: Any, bound: Any, noise: Any) -> Any:
+        clipped, privatizer = _privatizer(bound, noise, normalize_by, 0)
+        return privatizer.update(clipped(jnp.zeros(rows.shape[1]), rows), state)
+
+    return jax.jit(update)
 
 
 @final
@@ -49,12 +51,13 @@ class ClippedGradient:
 
     def begin(self, setting: Setting) -> None:
         """A new state of the noise, from the seed."""
-        self.update, started = _compiled(setting.max_grad_norm, setting.noise_multiplier, self.normalize_by)
-        self.state = started(setting.seed % 2**31, setting.dimension)
+        self.numbers = setting.max_grad_norm, setting.noise_multiplier
+        _, privatizer = _privatizer(*self.numbers, self.normalize_by, setting.seed % 2**31)
+        self.state = privatizer.init(jnp.zeros(setting.dimension))
 
     def step(self, rows: Rows) -> NDArray[Any]:
         """The noisy gradient of one batch."""
-        released, self.state = self.update(rows, self.state)
+        released, self.state = _compiled(self.normalize_by)(rows, self.state, *self.numbers)
         return np.asarray(released)
 
 

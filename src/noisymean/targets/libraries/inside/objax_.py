@@ -45,9 +45,9 @@ class PrivateGradValues:
 
 def said() -> dict[str, float]:
     """What its accounting says, for both kinds of batches that it has an analysis of."""
-    accounting, orders = objax.privacy.dpsgd, {}
+    accounting = objax.privacy.dpsgd
     asked: dict[str, Any] = {"q": way.RATE, "noise_multiplier": way.NOISE, "steps": way.STEPS, "delta": way.DELTA}
     return {
-        "analyze_dp": float(accounting.analyze_dp(**asked, **orders)),
+        "analyze_dp": float(accounting.analyze_dp(**asked)),
         "analyze_dp_sample_without_replacement": float(accounting.analyze_dp_sample_without_replacement(**asked)),
     }

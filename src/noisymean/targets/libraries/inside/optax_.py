@@ -36,12 +36,11 @@ def _optimizer(bound: float, noise: float, seed: int) -> Any:
 
 
 @cache
-def _compiled(make: Any, bound: float, noise: float) -> Any:
-    """Compiled once for each bound and noise: the seed is in the state."""
-    transformation = make(bound, noise, 0)
+def _compiled(make: Any) -> Any:
+    """Compiled once for each size of a batch: the bound and the noise are arguments, the seed is in the state."""
 
-    def update(rows: Any, state: Any) -> Any:
-        return transformation.update(_gradients(rows), state, jnp.zeros(rows.shape[1]))
+    def update(rows: Any, state: Any, bound: Any, noise: Any) -> Any:
+        return make(bound, noise, 0).update(_gradients(rows), state, jnp.zeros(rows.shape[1]))
 
     return jax.jit(update)
 
@@ -55,13 +54,12 @@ class _Transformation:
 
     def begin(self, setting: Setting) -> None:
         """A new state, from the seed."""
-        bound, noise = setting.max_grad_norm, setting.noise_multiplier
-        self.update = _compiled(self.make, bound, noise)
-        self.state = self.make(bound, noise, setting.seed % 2**31).init(jnp.zeros(setting.dimension))
+        self.numbers = setting.max_grad_norm, setting.noise_multiplier
+        self.state = self.make(*self.numbers, setting.seed % 2**31).init(jnp.zeros(setting.dimension))
 
     def step(self, rows: Rows) -> NDArray[Any]:
         """The update of one batch."""
-        updates, self.state = self.update(rows, self.state)
+        updates, self.state = _compiled(self.make)(rows, self.state, *self.numbers)
         return np.asarray(updates)
 
 

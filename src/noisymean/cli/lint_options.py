@@ -1,0 +1,106 @@
+"""The options of `noisymean code-audit` about its rules: where findings go, which are known, and when one is an exit code.
+
+--fail-on SEVERITY
+    1   a finding of that severity or a worse one that no comment silences and no baseline knows
+    0   else
+
+It comes before --fail-on-violation, which is about what the code divides by. The output is written first.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Annotated, final
+
+import typer
+
+from noisymean.cli import values
+from noisymean.cli.complaints import option
+from noisymean.cli.gate import FOUND
+from noisymean.cli.options import Group, flag, text
+from noisymean.cli.output import in_a_folder, note
+from noisymean.errors import InvalidInput
+from noisymean.lint.findings import Severity
+from noisymean.report.lint_marks import Known, Reading, known
+
+
+@dataclass(frozen=True, kw_only=True)
+class Checks(Group):
+    """The options, as they were typed."""
+
+    sarif: Annotated[str | None, text("FILE", "Also write the findings as SARIF 2.1.0.")] = None
+    github: Annotated[
+        bool, flag("--github", "Also print the findings as workflow commands, which GitHub shows at the lines.")
+    ] = False
+    baseline: Annotated[str | None, text("FILE", "Findings that FILE knows are not new.")] = None
+    write_baseline: Annotated[str | None, text("FILE", "Write the findings of now into FILE, for --baseline.")] = None
+    exclude: Annotated[
+        list[str] | None,
+        text("PATTERN", "Leave out files or folders, e.g. 'tests/*'; may be given more than once."),
+    ] = None
+    fail_on: Annotated[
+        str | None, text("SEVERITY", "Exit with 1 at a new finding that is an error, a warning or worse, or a note.")
+    ] = None
+    list_rules: Annotated[bool, flag("--list-rules", "List the rules, and read nothing.")] = False
+
+    def first(self) -> str | None:
+        """The option that was given, as it is typed; None if there is none."""
+        given = (one.name for one in fields(self) if getattr(self, one.name) != one.default)
+        return next((option(name) for name in given), None)
+
+    def read(self, *, json: bool) -> Asked:
+        """The options checked, and the baseline read, before anything else is."""
+        if json and self.github:
+            raise InvalidInput("--github", "given", "left out with --json", "run it once for each")
+        return Asked(
+            sarif=_target("sarif", self.sarif),
+            github=self.github,
+            baseline=None if self.baseline is None else known(self.baseline),
+            write_baseline=_target("write_baseline", self.write_baseline),
+            exclude=tuple(self.exclude or ()),
+            fail_on=None if self.fail_on is None else values.choice("fail_on", self.fail_on, Severity),
+        )
+
+
+@final
+@dataclass(frozen=True)
+class Asked:
+    """The same, read."""
+
+    sarif: Path | None
+    github: bool
+    baseline: Known | None
+    write_baseline: Path | None
+    exclude: tuple[str, ...]
+    fail_on: Severity | None
+
+    def check(self, reading: Reading) -> None:
+        """Leave with 1 if a finding is there that --fail-on is about. After the output, never before."""
+        if self.fail_on is None:
+            return
+        bad = [one for one in reading.new if one.finding.rule.severity.rank <= self.fail_on.rank]
+        if bad:
+            # nothing that is quoted from a file: this line stands outside of what keeps a runner from obeying text
+            counts = Counter(one.finding.rule.id for one in bad)
+            named = ", ".join(
+                name if count == 1 else f"{name} ({count:,} times)" for name, count in sorted(counts.items())
+            )
+            what = "finding" if reading.baseline is None else "new finding"
+            note(f"failed: --fail-on {self.fail_on.value}: {len(bad):,} {what}{'s' * (len(bad) > 1)}: {named}")
+            raise typer.Exit(FOUND)
+
+
+def _target(name: str, typed: str | None) -> Path | None:
+    """Where a file is to go: whatever is there already must be one, or it would be replaced by one."""
+    if typed is None:
+        return None
+    path = Path(typed)
+    try:
+        wrong = path.name == "" or (path.exists() and not path.is_file())
+    except (OSError, ValueError):
+        wrong = True
+    if wrong:
+        raise InvalidInput(option(name), typed, "an ordinary file", f"e.g. {option(name)} found.json")
+    return in_a_folder(option(name), path)

@@ -1,0 +1,124 @@
+"""What the rules found, for people: a table of places, what each rule says, its remedy, and the counts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from noisymean.cli.output import say, visible
+from noisymean.lint.catalogue import RULES
+from noisymean.lint.findings import Finding, Rule, Severity
+from noisymean.report.lint_marks import Marked, Reading, Silenced
+
+# Lines beyond that are in the JSON.
+_MOST_ROWS = 1_000
+_MOST_LISTED = 20
+_LONGEST = 240
+
+
+def findings(out: Console, reading: Reading) -> None:
+    """Everything but the last line."""
+    new = reading.new
+    if new:
+        out.print(_table(new[:_MOST_ROWS]))
+        if len(new) > _MOST_ROWS:
+            say(out, f"And {len(new) - _MOST_ROWS:,} findings more: --json and --sarif have all.")
+        for rule, those in _by_rule(new):
+            _explain(out, rule, those)
+    _listed(out, [_ignored(one) for one in reading.ignored])
+    _listed(out, [f"silences nothing: the comment at {shortened(str(one))}" for one in reading.idle])
+    _listed(out, [f"not read: {shortened(one.file)}: {one.reason}" for one in reading.not_read])
+
+
+def counts(reading: Reading) -> str:
+    """The last line."""
+    new = reading.new
+    parts = [_severities(new) if new else "No findings" if reading.baseline is None else "No new findings"]
+    if reading.baseline is not None:
+        parts.append(f"{len(reading.findings) - len(new):,} known to the baseline")
+        if reading.gone:
+            parts.append(f"{reading.gone:,} of the baseline gone")
+    if reading.ignored:
+        parts.append(f"{len(reading.ignored):,} ignored")
+    parts.append(f"{_count(reading.files, 'file')} checked")
+    if reading.not_read:
+        parts.append(f"{len(reading.not_read):,} not read")
+    return f"{', '.join(parts)}; nothing of it was run."
+
+
+def rules(out: Console) -> None:
+    """All rules."""
+    table = _columns("rule", "severity", "what is wrong")
+    for one in RULES.values():
+        table.add_row(one.id, one.severity.value, f"{one.name}: {one.says}")
+    out.print(table)
+
+
+def _table(those: Sequence[Marked]) -> Table:
+    table = _columns("rule", "severity", "place", "source")
+    for one in those:
+        rule, place = one.finding.rule, one.finding.place
+        table.add_row(rule.id, rule.severity.value, shortened(str(place)), shortened(place.source.strip()))
+    return table
+
+
+def _columns(*names: str) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    for name in names:
+        table.add_column(name, no_wrap=name in ("rule", "severity"), overflow="fold")
+    return table
+
+
+def shortened(text: str) -> str:
+    """What can be shown in a row."""
+    text = text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+    return visible(text)
+
+
+def _by_rule(those: Iterable[Marked]) -> Iterator[tuple[Rule, list[Finding]]]:
+    found: dict[str, list[Finding]] = {}
+    for one in those:
+        found.setdefault(one.finding.rule.id, []).append(one.finding)
+    for name in sorted(found):
+        yield found[name][0].rule, found[name]
+
+
+def _explain(out: Console, rule: Rule, those: list[Finding]) -> None:
+    """One rule: what it says, what is known of each place, the remedy as code, its page."""
+    say(out, f"{rule.id} {rule.name}: {rule.says}")
+    _listed(
+        out,
+        [f"{shortened(str(one.place))}: {shortened(' '.join(one.details))}" for one in those if one.details],
+        indent="  ",
+    )
+    for line in rule.remedy.split("\n"):
+        say(out, f"    {line}")
+    say(out, f"  {rule.page}")
+
+
+def _listed(out: Console, lines: list[str], indent: str = "") -> None:
+    """One line each, and how many more there are."""
+    for line in lines[:_MOST_LISTED]:
+        say(out, f"{indent}- {line}")
+    if len(lines) > _MOST_LISTED:
+        say(out, f"{indent}- and {len(lines) - _MOST_LISTED:,} more")
+
+
+def _ignored(one: Silenced) -> str:
+    finding = one.marked.finding
+    reason = shortened(one.reason) or "no reason is given"
+    return f"ignored: {finding.rule.id} at {shortened(str(finding.place))}: {reason}"
+
+
+def _severities(those: Sequence[Marked]) -> str:
+    found = Counter(one.finding.rule.severity for one in those)
+    each = ", ".join(_count(found[one], one.value) for one in Severity if found[one])
+    return f"{_count(len(those), 'finding')} ({each})"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
