@@ -53,8 +53,10 @@ def empty_batch(
     if not all(one.finite for one in readings):
         return _telling(Severity.FAULT, "releases numbers that are not finite")
     empty = [one for one in readings if one.size == 0]
+    # an empty batch counts as one record
+    expected = divisor(1 if law is not None and law.kind is Kind.ASGM else 0)
     if foreign := [release for release, one in zip(releases, readings, strict=True) if one.foreign]:
-        words = _made_up(np.array(foreign), divisor(0))
+        words = _made_up(np.array(foreign), expected)
         return _telling(Severity.LEAK, words if len(foreign) == len(empty) else f"often {words}")
     if strange:
         return _telling(Severity.LEAK, "sometimes releases more than its noise")
@@ -66,8 +68,6 @@ def empty_batch(
         return _telling(Severity.LEAK, words if len(silent) == len(empty) else f"sometimes {words}")
     square = sum((1.0 / one.noise) ** 2 for one in empty if one.noise is not None) / len(empty)
     words = f"is a step of noise alone, divided by {1.0 / math.sqrt(square):.2g}"
-    # an empty batch counts as one record
-    expected = divisor(1 if law is not None and law.kind is Kind.ASGM else 0)
     if expected is None:
         return words, [Remark(Severity.UNKNOWN, "whether an empty batch has the noise that a batch with records has")]
     # noise that is not what was asked for has a remark of its own

@@ -30,7 +30,7 @@ from noisymean.probe.sensitivity import clipping_of
 from noisymean.targets.protocol import Knob, Raised, Runnable, Setting
 
 # Part of the key of cached results: raise it when a finding may change.
-VERSION = 4
+VERSION = 5
 ROUNDS = 200
 _PAIRS: dict[Knob, tuple[tuple[int, Fraction | int], ...]] = {
     Knob.RATE: ((25, Fraction(3, 10)), (29, Fraction(3, 10)), (9, Fraction(1, 2)), (4, Fraction(1, 10))),
@@ -93,7 +93,7 @@ def probe_runnable(
     progress(total - 2, total)
     rates = rates_of(subject.knob, observed, also)
     empty, of_empty = empty_batch(subject, observed, law, noise, rates.sampling, bound, seed + 2000)
-    pairs = calibrated.pairs_of(subject, law, also, seed + 4000)
+    pairs, of_pairs = calibrated.pairs_of(subject, law, also, seed + 4000)
     progress(total - 1, total)
     said = [
         *remarks.of_denominator(law, noise.shares_denominator, observed),
@@ -106,7 +106,7 @@ def probe_runnable(
         *remarks_of_seeds(subject, seed + 2500),
         *of_empty,
         *adaptive.remarks(subject, seed + 3000),
-        *calibrated.remarks(subject, pairs),
+        *of_pairs,
         *remarks.of_raised(law, raised),
     ]
     kind, words = _kind(law, candidates, said)

@@ -39,7 +39,6 @@ class Clip(Enum):
     FLAT = "flat"
     PER_LAYER = "per_layer"
     ADAPTIVE = "adaptive"
-    AUTOMATIC = "automatic"
 
 
 class Wrapper(Enum):
@@ -49,6 +48,13 @@ class Wrapper(Enum):
     OPACUS_DDP = "DifferentiallyPrivateDistributedDataParallel"
     TORCH_DDP = "torch.nn.parallel.DistributedDataParallel"
     FSDP = "FSDP2Wrapper"
+
+
+class Engine(Enum):
+    """Whose `make_private` it is."""
+
+    PLAIN = "PrivacyEngine"
+    ADAPTIVE = "PrivacyEngineAdaptiveClipping"
 
 
 # what a user may ask make_private_with_epsilon for
@@ -63,6 +69,7 @@ class Mode:
     name: str
     way: str
     about: str
+    engine: Engine = Engine.PLAIN
     per_sample: PerSample = PerSample.HOOKS
     clip: Clip = Clip.FLAT
     reduction: Reduction = Reduction.MEAN
@@ -116,7 +123,14 @@ MODES = (
         clip=Clip.ADAPTIVE,
         steps_on_empty=False,
     ),
-    Mode("automatic", "automatic clipping", "clipping='automatic'", clip=Clip.AUTOMATIC),
+    Mode(
+        "ghost-adaptive",
+        "ghost clipping, adaptive",
+        "PrivacyEngineAdaptiveClipping, grad_sample_mode='ghost' and a criterion",
+        engine=Engine.ADAPTIVE,
+        per_sample=PerSample.GHOST,
+        steps_on_empty=False,
+    ),
     Mode("sum", "loss_reduction='sum'", "loss_reduction='sum'", reduction=Reduction.SUM),
     Mode("no-poisson", "poisson_sampling=False", "poisson_sampling=False on a loader that shuffles", poisson=False),
     Mode(

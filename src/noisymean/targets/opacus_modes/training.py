@@ -18,12 +18,14 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from noisymean.targets.opacus_modes.modes import Clip, Mode, Wrapper
+from noisymean.targets.opacus_modes.modes import Clip, Engine, Mode, Wrapper
 from noisymean.targets.opacus_releases.setup import Adaptive
 
 LAYERS = 2
 # little noise on the count, so that what it is divided by can be read
 MOVING = Adaptive(unclipped_num_std=1e-3, clipbound_learning_rate=1.0, target_unclipped_quantile=0.5, moving=True)
+# a bound that is updated, by nothing
+_STAYS = {"clipbound_learning_rate": 0.0, "min_clipbound": 1e-12, "max_clipbound": 1e12}
 
 
 @final
@@ -120,14 +122,12 @@ class Training:
     """One mode on one dataset."""
 
     def __init__(self, mode: Mode, order: Order, rows: Tensor, sink: Tensor | None) -> None:
-        import opacus
-
         self.mode, self.order = mode, order
         self.rows = rows
         model = _shared_out(mode.wrapper, Layers(rows.shape[1]))
         parameters = list(model.parameters())
         self.recorder = Recorder(parameters, sink, order.rounds)
-        self.engine: Any = opacus.PrivacyEngine(**_accountant(mode))
+        self.engine = _engine(mode)
         plain = DataLoader(TensorDataset(rows), batch_size=order.batch_size, shuffle=not mode.poisson)
         made = self._made_private(model, plain, len(parameters))
         private, self.optimizer, *criterion, self.loader = made
@@ -156,6 +156,8 @@ class Training:
         if mode.clip is Clip.ADAPTIVE:
             adaptive = MOVING if order.moving_bound else Adaptive()
             options |= {name: value for name, value in vars(adaptive).items() if name != "moving"}
+        if mode.engine is Engine.ADAPTIVE:
+            options |= _STAYS
         if (asked := mode.calibration) is not None:
             return self.engine.make_private_with_epsilon(
                 target_epsilon=asked.target_epsilon, target_delta=asked.target_delta, epochs=asked.epochs, **options
@@ -224,8 +226,17 @@ def _tensors(batch: Any) -> tuple[Tensor]:
     return (batch[0] if len(batch) else torch.empty(0, 0),)
 
 
-def _accountant(mode: Mode) -> dict[str, str]:
-    return {} if mode.calibration is None else {"accountant": mode.calibration.accountant}
+def _engine(mode: Mode) -> Any:
+    asked = {} if mode.calibration is None else {"accountant": mode.calibration.accountant}
+    match mode.engine:
+        case Engine.PLAIN:
+            from opacus import PrivacyEngine
+
+            return PrivacyEngine(**asked)
+        case Engine.ADAPTIVE:
+            from opacus.utils.adaptive_clipping import PrivacyEngineAdaptiveClipping
+
+            return PrivacyEngineAdaptiveClipping(**asked)
 
 
 def _bounds(mode: Mode, bound: float, layers: int) -> float | list[float]:
