@@ -18,6 +18,7 @@ from noisymean.cli.pages import page_file, write_page
 from noisymean.cli.progress import bar
 from noisymean.errors import InvalidInput, NoisymeanError
 from noisymean.lint.catalogue import RULES
+from noisymean.lint.findings import Rule
 from noisymean.probe.code_audit import MEAN, NO_POISSON, SUM, Audited, audit_opacus, record, versions_of
 from noisymean.report import code_audit_page, lint_record
 from noisymean.report.page import need as need_pages
@@ -58,8 +59,9 @@ def command(
       noisymean code-audit jax-privacy
       noisymean code-audit opacus --versions 0.13.0..1.0.0 --html audit.html
     """
-    if checks.list_rules:
-        _list_rules(json)
+    rule = checks.rule()
+    if checks.list_rules or rule is not None:
+        _rules(rule, json)
         return
     gated = limits.gate()
     if not packages:
@@ -78,11 +80,14 @@ def command(
     _releases(versions, fresh=fresh, jobs=jobs, html=html, gated=gated, json=json)
 
 
-def _list_rules(as_json: bool) -> None:
+def _rules(only: Rule | None, as_json: bool) -> None:
+    """All rules, or the page of one."""
     if as_json:
-        emit_json({"rules": lint_record.rules(RULES.values()), "version": __version__})
-    else:
+        emit_json({"rules": lint_record.rules(RULES.values() if only is None else [only]), "version": __version__})
+    elif only is None:
         lint_shown.rules(console())
+    else:
+        lint_shown.page(console(), only)
 
 
 def _releases(versions: str | None, *, fresh: bool, jobs: str, html: str | None, gated: gate.Gate, json: bool) -> None:

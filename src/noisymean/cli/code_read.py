@@ -13,7 +13,7 @@ from typing import final
 from noisymean import __version__
 from noisymean.cli import gate, lint_shown
 from noisymean.cli.lint_options import Asked
-from noisymean.cli.output import console, emit_json, note, say, visible, written
+from noisymean.cli.output import console, emit_json, note, say, written
 from noisymean.cli.progress import bar
 from noisymean.cli.shown import table_of
 from noisymean.errors import InvalidInput
@@ -23,7 +23,18 @@ from noisymean.lint.tree import PYTHON, Tree
 from noisymean.probe.conclusions import Denominator, poisson_words, read_mechanism, read_verdict
 from noisymean.probe.laws import Kind
 from noisymean.probe.packages import source_of
-from noisymean.probe.reading import CONSTANTS, OF_THE_DATA, Origin, Role, Source, is_left_out, read_modules, to_json
+from noisymean.probe.reading import (
+    CONSTANTS,
+    OF_THE_DATA,
+    Origin,
+    Role,
+    Source,
+    Statement,
+    Sure,
+    is_left_out,
+    read_modules,
+    to_json,
+)
 from noisymean.report import github, lint_marks, lint_record, sarif
 from noisymean.report.files import whole_file
 from noisymean.report.lint_marks import Reading, marked
@@ -31,6 +42,8 @@ from noisymean.results import Lines
 
 # Divisions are followed through all files at once, which are in memory for that.
 _MOST_BYTES = 1 << 24
+# Of the table of divisions.
+_FEW_ROWS, _MOST_ROWS = 3, 40
 
 
 @final
@@ -114,7 +127,7 @@ def relocated(linted: Linted, targets: Sequence[Target]) -> Linted:
         ignored=tuple(
             replace(one, finding=replace(one.finding, place=place(one.finding.place))) for one in linted.ignored
         ),
-        idle=tuple(map(place, linted.idle)),
+        idle=tuple(replace(one, place=place(one.place)) for one in linted.idle),
         not_read=tuple(NotRead(_path_of(one.file, targets), one.reason) for one in linted.not_read),
     )
 
@@ -206,14 +219,29 @@ def _divides(name: str, targets: Sequence[Target], source: Source) -> None:
     verdict = read_verdict(source)
     files = "1 file" if source.files == 1 else f"{source.files:,} files"
     say(out, f"{name}: {_word(verdict, read_mechanism(source))}; {files} read, nothing of it was run.")
-    if source.statements:
-        rows = [(at.place, at.text, at.role.value, at.divided_by, at.sure.value) for at in source.statements]
-        names = ("divides at", "statement", "what", "by", "sure")
-        out.print(table_of(Lines("", names, [[*map(visible, row)] for row in rows])))
+    shown = _worth_a_row(source)
+    if shown:
+        short = lint_shown.shortened
+        rows = [
+            (f"{short(at.place)}\n{short(at.text)}", at.role.value, short(at.divided_by), at.sure.value) for at in shown
+        ]
+        out.print(table_of(Lines("", ("divides at", "what", "by", "sure"), rows)))
+    left = len(source.statements) - len(shown)
+    if left:
+        why = "" if len(shown) == _MOST_ROWS else ", perhaps not of anything noisy,"
+        more = f"One division more{why} is" if left == 1 else f"{left:,} divisions more{why} are"
+        say(out, f"{more} listed by --json.")
     for sentence in _explained(source, verdict, targets[0].path if len(targets) == 1 else Path()):
         say(out, sentence)
     for unreadable in source.unreadable:
         say(out, f"- not read: {unreadable}")
+
+
+def _worth_a_row(source: Source) -> list[Statement]:
+    """All divisions where they are few; else those of which it is known that they are of something noisy."""
+    if len(source.statements) <= _FEW_ROWS:
+        return [*source.statements]
+    return [one for one in source.statements if one.sure is not Sure.UNSURE][:_MOST_ROWS]
 
 
 def _word(verdict: Denominator, kind: Kind) -> str:

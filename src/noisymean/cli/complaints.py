@@ -45,6 +45,7 @@ WANTED = {
     "epsilon": Wanted("a number >= 0", "1.0"),
     "target_epsilon": Wanted("a number > 0", "2.0"),
     "fail_on": Wanted("one of error, warning, note", "warning"),
+    "explain": Wanted("the id of a rule", "NM001", "noisymean code-audit --list-rules has them"),
     "max_epsilon": Wanted("a finite number >= 0", "3.0"),
     "pair": Wanted("smaller or larger", "larger"),
     "sampling": Wanted(f"one of {', '.join(one.value for one in Sampling)}", "shuffle"),

@@ -17,12 +17,13 @@ from typing import Annotated, final
 import typer
 
 from noisymean.cli import values
-from noisymean.cli.complaints import option
+from noisymean.cli.complaints import option, refused
 from noisymean.cli.gate import FOUND
 from noisymean.cli.options import Group, flag, text
 from noisymean.cli.output import in_a_folder, note
 from noisymean.errors import InvalidInput
-from noisymean.lint.findings import Severity
+from noisymean.lint.catalogue import RULES
+from noisymean.lint.findings import Rule, Severity
 from noisymean.report.lint_marks import Known, Reading, known
 
 
@@ -44,6 +45,18 @@ class Checks(Group):
         str | None, text("SEVERITY", "Exit with 1 at a new finding that is an error, a warning or worse, or a note.")
     ] = None
     list_rules: Annotated[bool, flag("--list-rules", "List the rules, and read nothing.")] = False
+    explain: Annotated[
+        str | None, text("RULE", "Show the page of one rule, e.g. NM001: an example, the remedy, when it is no fault.")
+    ] = None
+
+    def rule(self) -> Rule | None:
+        """The rule to be explained."""
+        if self.explain is None:
+            return None
+        found = RULES.get(self.explain.upper())
+        if found is None:
+            raise refused("explain", self.explain)
+        return found
 
     def first(self) -> str | None:
         """The option that was given, as it is typed; None if there is none."""

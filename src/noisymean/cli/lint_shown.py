@@ -1,4 +1,7 @@
-"""What the rules found, for people: a table of places, what each rule says, its remedy, and the counts."""
+"""What the rules found, for people: a table of places, what each rule says, its remedy, and the counts.
+
+A place and the line that stands there are below each other, not beside: so both are whole at 80 columns.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +15,14 @@ from rich.table import Table
 from noisymean.cli.output import say, visible
 from noisymean.lint.catalogue import RULES
 from noisymean.lint.findings import Finding, Rule, Severity
+from noisymean.lint.pages import section_of
 from noisymean.report.lint_marks import Marked, Reading, Silenced
 
 # Lines beyond that are in the JSON.
 _MOST_ROWS = 1_000
 _MOST_LISTED = 20
 _LONGEST = 240
+_LONGEST_DETAIL = 1_000
 
 
 def findings(out: Console, reading: Reading) -> None:
@@ -30,7 +35,7 @@ def findings(out: Console, reading: Reading) -> None:
         for rule, those in _by_rule(new):
             _explain(out, rule, those)
     _listed(out, [_ignored(one) for one in reading.ignored])
-    _listed(out, [f"silences nothing: the comment at {shortened(str(one))}" for one in reading.idle])
+    _listed(out, [f"silences nothing: {shortened(str(one.place))}: {shortened(one.says)}" for one in reading.idle])
     _listed(out, [f"not read: {shortened(one.file)}: {one.reason}" for one in reading.not_read])
 
 
@@ -47,7 +52,7 @@ def counts(reading: Reading) -> str:
     parts.append(f"{_count(reading.files, 'file')} checked")
     if reading.not_read:
         parts.append(f"{len(reading.not_read):,} not read")
-    return f"{', '.join(parts)}; nothing of it was run."
+    return f"{', '.join(parts)}."
 
 
 def rules(out: Console) -> None:
@@ -58,11 +63,20 @@ def rules(out: Console) -> None:
     out.print(table)
 
 
+def page(out: Console, rule: Rule) -> None:
+    """What the documentation says of one rule, as it is written; the catalogue's words where that is not at hand."""
+    say(out, f"{rule.id} {rule.name} ({rule.severity.value})")
+    out.print()
+    for line in (section_of(rule) or f"{rule.says}\n\n{rule.remedy}").split("\n"):
+        out.print(visible(line), soft_wrap=True)
+
+
 def _table(those: Sequence[Marked]) -> Table:
-    table = _columns("rule", "severity", "place", "source")
+    table = _columns("rule", "severity", "place")
     for one in those:
         rule, place = one.finding.rule, one.finding.place
-        table.add_row(rule.id, rule.severity.value, shortened(str(place)), shortened(place.source.strip()))
+        where = f"{shortened(str(place))}\n{shortened(place.source.strip())}"
+        table.add_row(rule.id, rule.severity.value, where)
     return table
 
 
@@ -90,14 +104,17 @@ def _by_rule(those: Iterable[Marked]) -> Iterator[tuple[Rule, list[Finding]]]:
 def _explain(out: Console, rule: Rule, those: list[Finding]) -> None:
     """One rule: what it says, what is known of each place, the remedy as code, its page."""
     say(out, f"{rule.id} {rule.name}: {rule.says}")
-    _listed(
-        out,
-        [f"{shortened(str(one.place))}: {shortened(' '.join(one.details))}" for one in those if one.details],
-        indent="  ",
-    )
+    _listed(out, [_in_particular(one) for one in those if one.details], indent="  ")
     for line in rule.remedy.split("\n"):
         say(out, f"    {line}")
-    say(out, f"  {rule.page}")
+    say(out, f"  More: noisymean code-audit --explain {rule.id}, or {rule.page}")
+    out.print()
+
+
+def _in_particular(one: Finding) -> str:
+    """What is known of one place; a command in it is of no use if it is cut."""
+    details = " ".join(one.details)
+    return f"{shortened(str(one.place))}: {visible(details if len(details) <= _LONGEST_DETAIL else shortened(details))}"
 
 
 def _listed(out: Console, lines: list[str], indent: str = "") -> None:

@@ -8,9 +8,10 @@ script      one parsed file: what names stand for, numbers that are written down
 rules       what recognises each rule
 silence     comments that silence a rule on a line
 linter      all of it, over a tree
+pages       what the documentation says of each rule
 """
 
 from noisymean.lint.catalogue import RULES
-from noisymean.lint.findings import Finding, Ignored, Linted, NotRead, Place, Rule, Severity
+from noisymean.lint.findings import Finding, Idle, Ignored, Linted, NotRead, Place, Rule, Severity
 
-__all__ = ["RULES", "Finding", "Ignored", "Linted", "NotRead", "Place", "Rule", "Severity"]
+__all__ = ["RULES", "Finding", "Idle", "Ignored", "Linted", "NotRead", "Place", "Rule", "Severity"]

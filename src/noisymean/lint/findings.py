@@ -83,6 +83,25 @@ class Ignored:
 
 @final
 @dataclass(frozen=True)
+class Idle:
+    """A comment that silences nothing, or some of the rules that it names in vain: those; none where it names none."""
+
+    place: Place
+    rules: tuple[str, ...]
+
+    @property
+    def says(self) -> str:
+        """What is odd about it."""
+        if not self.rules:
+            return "This comment names no rule."
+        named = ", ".join(self.rules)
+        return (
+            f"This comment names {named}, which {'is' if len(self.rules) == 1 else 'are'} not found in its statement."
+        )
+
+
+@final
+@dataclass(frozen=True)
 class NotRead:
     """A file that was left out, and why: one line."""
 
@@ -97,7 +116,7 @@ class Linted:
 
     findings: tuple[Finding, ...]
     ignored: tuple[Ignored, ...]
-    # comments that silence nothing
-    idle: tuple[Place, ...]
+    # comments that silence nothing, or less than they name
+    idle: tuple[Idle, ...]
     files: int
     not_read: tuple[NotRead, ...]

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from noisymean.lint.findings import Finding, Ignored, Linted, NotRead, Place
+from noisymean.lint.findings import Finding, Idle, Ignored, Linted, NotRead
 from noisymean.lint.rules import EACH
 from noisymean.lint.script import Script
 from noisymean.lint.silence import silenced
@@ -36,7 +36,7 @@ def lint(paths: Sequence[Path], *, exclude: Sequence[str] = (), progress: Progre
     tree = Tree(paths, exclude)
     findings: list[Finding] = []
     ignored: list[Ignored] = []
-    idle: list[Place] = []
+    idle: list[Idle] = []
     files = 0
     for found, data in tree.files():
         files += 1

@@ -13,14 +13,13 @@ import re
 import tokenize
 import warnings
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
 from noisymean.lint.findings import Place
+from noisymean.probe.reading.nodes import DEEPEST, is_deeper
 
-# Deeper than any code of people; what follows values through code needs some frames for each level.
-DEEPEST = 150
 _ENCODINGS = re.compile(
     r"utf-8(-sig)?|ascii|latin-1|iso8859-\d+|iso-8859-\d+|cp125\d|gbk|gb2312|gb18030|big5|shift_jis|euc[-_]\w+|koi8-[ru]",
     re.IGNORECASE,
@@ -62,9 +61,9 @@ class Text:
         return "\n".join(one.text for one in self.lines)
 
     def place(self, node: ast.AST) -> Place:
-        """Where a node begins and ends."""
+        """Where a node begins and ends; of a loop and the like, its head."""
         first = self.lines[min(getattr(node, "lineno", 1), len(self.lines)) - 1]
-        last = self.lines[min(getattr(node, "end_lineno", None) or 1, len(self.lines)) - 1]
+        last = self.lines[min(_last_line(node), len(self.lines)) - 1]
         # the parser counts bytes
         column = len(first.text.encode()[: getattr(node, "col_offset", 0)].decode(errors="replace")) + 1
         shown = first.text.strip()
@@ -72,37 +71,49 @@ class Text:
         return Place(self.file, first.line, max(last.line, first.line), column, shown, first.cell, first.cell_line)
 
 
+def _last_line(node: ast.AST) -> int:
+    body = getattr(node, "body", None) if isinstance(node, ast.stmt) else None
+    if isinstance(body, list) and body:
+        # what stands in a loop is not the loop: a comment there is about something else
+        return max(getattr(node, "lineno", 1), getattr(body[0], "lineno", 1) - 1)
+    return getattr(node, "end_lineno", None) or 1
+
+
 def parsed(file: str, data: bytes, *, notebook: bool) -> Text:
     """A file as source; Unreadable where it is none."""
     lines = tuple(_of_notebook(data)) if notebook else tuple(_of_file(data))
-    source = "\n".join(one.text for one in lines)
-    return Text(file, _tree(source), lines or (Line(1, ""),))
+    return Text(file, _tree([one.text for one in lines]), lines or (Line(1, ""),))
 
 
-def _tree(source: str) -> ast.Module:
+def _tree(lines: Sequence[str]) -> ast.Module:
     try:
-        with warnings.catch_warnings():
-            # of escape sequences in strings, which are none of our business
-            warnings.simplefilter("ignore")
-            tree = ast.parse(source)
+        try:
+            tree = _parse(lines)
+        except SyntaxError:
+            if not any(_MAGIC.match(line) for line in lines):
+                raise
+            # a notebook that was saved as a script keeps its magic
+            tree = _parse(_as_python(lines))
     except SyntaxError as fault:
         where = "" if fault.lineno is None else f", line {fault.lineno}"
         raise Unreadable(f"not Python 3{where}") from None
     except (ValueError, RecursionError, MemoryError):
         raise Unreadable("not Python that can be parsed") from None
-    if _is_deeper(tree, DEEPEST):
+    if is_deeper(tree):
         raise Unreadable(f"nested more than {DEEPEST} levels deep")
     return tree
 
 
-def _is_deeper(tree: ast.AST, most: int) -> bool:
-    """Level by level, so that it does not go down with what it measures."""
-    level: list[ast.AST] = [tree]
-    for _ in range(most):
-        level = [child for node in level for child in ast.iter_child_nodes(node)]
-        if not level:
-            return False
-    return True
+def _parse(lines: Sequence[str]) -> ast.Module:
+    with warnings.catch_warnings():
+        # of escape sequences in strings, which are none of our business
+        warnings.simplefilter("ignore")
+        return ast.parse("\n".join(lines))
+
+
+def _as_python(lines: Sequence[str]) -> list[str]:
+    """Without what only a notebook understands, line by line."""
+    return [_MAGIC.sub(r"\1pass", line) if _MAGIC.match(line) and not _is_python(line) else line for line in lines]
 
 
 def _of_file(data: bytes) -> Iterator[Line]:
@@ -148,11 +159,9 @@ def _without_magic(lines: list[str]) -> list[str]:
     whole = _WHOLE_CELL.match(first.strip())
     if whole and whole[1] not in _PYTHON_CELLS:
         return [""] * len(lines)
-    code = [_MAGIC.sub(r"\1pass", line) if _MAGIC.match(line) and not _is_python(line) else line for line in lines]
+    code = _as_python(lines)
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            ast.parse("\n".join(code))
+        _parse(code)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         # people leave cells that do not run; the others are read
         return [""] * len(lines)

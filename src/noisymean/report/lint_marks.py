@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, final
 
 from noisymean.errors import NoisymeanError
-from noisymean.lint.findings import Finding, Linted, NotRead, Place
+from noisymean.lint.findings import Finding, Idle, Linted, NotRead
 from noisymean.report.page.untrusted import text_of
 
 MOST_BYTES = 16 * 2**20
@@ -65,7 +65,7 @@ class Reading:
 
     findings: tuple[Marked, ...]
     ignored: tuple[Silenced, ...]
-    idle: tuple[Place, ...]
+    idle: tuple[Idle, ...]
     not_read: tuple[NotRead, ...]
     files: int
     baseline: Known | None = None

@@ -18,7 +18,7 @@ def record(reading: Reading) -> dict[str, Any]:
     return {
         "findings": [finding(one) for one in reading.findings],
         "ignored": [{**finding(one.marked), "reason": one.reason} for one in reading.ignored],
-        "idle": [_place(one) for one in reading.idle],
+        "idle": [{**_place(one.place), "rules": [*one.rules]} for one in reading.idle],
         "not_read": [{"file": one.file, "reason": one.reason} for one in reading.not_read],
         "files_checked": reading.files,
         "rules": rules(one.finding.rule for one in (*reading.findings, *(each.marked for each in reading.ignored))),

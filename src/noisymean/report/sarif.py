@@ -57,9 +57,12 @@ def _rule(rule: Rule) -> dict[str, Any]:
     return {
         "id": rule.id,
         "name": rule.name,
-        "shortDescription": _text(f"{rule.name.replace('-', ' ').capitalize()}."),
-        "fullDescription": _text(rule.says),
-        "help": {"text": f"{rule.says}\n\nRemedy:\n{rule.remedy}\n\nMore: {rule.page}", "markdown": remedy},
+        "shortDescription": _message(f"{rule.name.replace('-', ' ').capitalize()}."),
+        "fullDescription": _message(rule.says),
+        "help": {
+            **_message(f"{rule.says}\n\nRemedy:\n{rule.remedy}\n\nMore: {rule.page}"),
+            "markdown": _without_placeholders(remedy),
+        },
         "defaultConfiguration": {"level": rule.severity.value},
         # SARIF has a key for an absolute address only, and the documentation is files beside the source
         "properties": {"page": rule.page, "tags": ["privacy", "security"]},
@@ -71,11 +74,16 @@ def _text(text: str) -> dict[str, str]:
 
 
 def _message(text: str) -> dict[str, str]:
-    """A text in which SARIF would read braces as placeholders and brackets before parentheses as links."""
-    shown = text_of(text).replace("{", "{{").replace("}", "}}")
+    """A text in which SARIF would read brackets before parentheses as links."""
+    shown = _without_placeholders(text_of(text))
     if _LINK.search(shown):
         shown = re.sub(r"([\\\[\]])", r"\\\1", shown)
     return {"text": shown}
+
+
+def _without_placeholders(text: str) -> str:
+    """A single brace would begin a placeholder."""
+    return text.replace("{", "{{").replace("}", "}}")
 
 
 def _results(reading: Reading) -> Iterator[dict[str, Any]]:
@@ -131,9 +139,5 @@ def _notifications(reading: Reading) -> Iterator[dict[str, Any]]:
     for one in reading.not_read:
         where = {"physicalLocation": {"artifactLocation": _artifact(one.file)}}
         yield {"level": "warning", "message": _message(f"Not read: {one.reason}."), "locations": [where]}
-    for place in reading.idle:
-        yield {
-            "level": "note",
-            "message": _text("This comment silences nothing."),
-            "locations": [_location(place)],
-        }
+    for idle in reading.idle:
+        yield {"level": "note", "message": _message(cut(idle.says)), "locations": [_location(idle.place)]}
