@@ -91,6 +91,10 @@ WAYS: dict[str, LibraryWay] = {
     ),
     "tensorflow-privacy:model": _way(TENSORFLOW_PRIVACY, "DPSequential", "Model"),
     "jax-privacy": _way(JAX_PRIVACY, "clipped_grad, normalize_by=12", "ClippedGradient", normalize_by=12.0),
+    "jax-privacy:padded": _way(
+        JAX_PRIVACY, "clipped_grad, normalize_by=12, batches padded to multiples of 8", "ClippedGradient",
+        normalize_by=12.0, pad_to=8,
+    ),
     "jax-privacy:sum": _way(JAX_PRIVACY, "clipped_grad, normalize_by left out", "ClippedGradient"),
     "jax-privacy:keras": _way(JAX_PRIVACY, "Keras API, as it comes", "KerasModel", draws=True),
     "jax-privacy:keras-poisson": _way(
@@ -103,6 +107,10 @@ WAYS: dict[str, LibraryWay] = {
     ),
     "flwr": _way(
         FLWR, f"server-side fixed clipping, {_DECLARED} declared", "FixedClipping", num_sampled_clients=_DECLARED
+    ),
+    "flwr:examples": _way(
+        FLWR, f"server-side fixed clipping, {_DECLARED} declared, clients with 1 to 3 examples", "FixedClipping",
+        num_sampled_clients=_DECLARED, most_examples=3,
     ),
 }  # fmt: skip
 

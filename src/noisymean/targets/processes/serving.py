@@ -40,6 +40,12 @@ def serve(opened: Open) -> int:
                 sessions[request["session"]] = opened(request, borrower)
             answer = sessions[request["session"]].answer(request)
         except Exception as fault:  # the boundary of the process: the other side says it in one line
-            answer = {"fault": f"{type(fault).__name__}: {' '.join(str(fault).split())[:500]}"}
+            answer = {"fault": f"{type(fault).__name__}: {_said(fault)}"}
         wire.send(answers, answer)
     return 0
+
+
+def _said(fault: Exception) -> str:
+    """Its words on one line; where a library has put a trace into them, without the places of files."""
+    lines = (line.strip() for line in str(fault).splitlines())
+    return " ".join(" ".join(line for line in lines if not line.startswith('File "')).split())[:500]

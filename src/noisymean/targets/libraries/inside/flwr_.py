@@ -10,27 +10,33 @@ from flwr.app import Array, ArrayRecord, Message, MetricRecord, RecordDict
 from flwr.serverapp.strategy import DifferentialPrivacyServerSideFixedClipping, FedAvg
 from flwr.supercore import privacy_accounting as accounting
 from flwr.supercore.privacy_accounting.rdp_accountant import RdpAccountant
+from flwr.supercore.task_identity import TaskIdentity
 from numpy.typing import NDArray
 
 from noisymean.targets.libraries.inside import way
 from noisymean.targets.libraries.inside.way import Rows, Setting
 
 logging.getLogger("flwr").setLevel(logging.CRITICAL)
+# a message says of which run it is, as the server's process is told when it starts
+TaskIdentity.task_id, TaskIdentity.run_id, TaskIdentity.node_id = 1, 1, 1
 
 
-def _reply(number: int, vector: NDArray[Any]) -> Message:
-    """What a client sends back after a round: its parameters, and one example."""
+def _reply(number: int, vector: NDArray[Any], examples: int) -> Message:
+    """What a client sends back after a round: its parameters, and how many examples it has seen."""
     asked = Message(RecordDict(), dst_node_id=number + 1, message_type="train")
-    content = RecordDict({"arrays": ArrayRecord({"w": Array(vector)}), "metrics": MetricRecord({"num-examples": 1})})
-    return Message(content, reply_to=asked)
+    metrics = MetricRecord({"num-examples": examples})
+    return Message(RecordDict({"arrays": ArrayRecord({"w": Array(vector)}), "metrics": metrics}), reply_to=asked)
 
 
 @final
 class FixedClipping:
-    """The strategy with a declared number of clients; a client's update is its record."""
+    """The strategy with a declared number of clients; a client's update is its record.
 
-    def __init__(self, num_sampled_clients: int) -> None:
-        self.declared = num_sampled_clients
+    A client has one example, or up to `most_examples`: as many as its axis says, so that it is the same in every round.
+    """
+
+    def __init__(self, num_sampled_clients: int, most_examples: int = 1) -> None:
+        self.declared, self.most_examples = num_sampled_clients, most_examples
 
     def begin(self, setting: Setting) -> None:
         """The strategy at this noise and bound, its model zero."""
@@ -42,10 +48,15 @@ class FixedClipping:
 
     def step(self, rows: Rows) -> NDArray[Any]:
         """What the model is after a round from zero."""
-        replies = [_reply(number, row.astype(np.float64)) for number, row in enumerate(rows)]
+        counts = (1 + int(np.argmax(np.abs(row))) % self.most_examples for row in rows)
+        replies = [
+            _reply(number, row.astype(np.float64), count)
+            for number, (row, count) in enumerate(zip(rows, counts, strict=True))
+        ]
         arrays, _ = self.strategy.aggregate_train(1, replies)
         if arrays is None:
-            return np.full(rows.shape[1], np.nan)
+            # its server then keeps the model that it has
+            return np.zeros(rows.shape[1])
         (released,) = arrays.to_numpy_ndarrays()
         return np.asarray(released)
 

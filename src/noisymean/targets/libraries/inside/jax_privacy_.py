@@ -35,19 +35,23 @@ def _privatizer(bound: Any, noise: Any, normalize_by: float, seed: int) -> tuple
 def _compiled(normalize_by: float) -> Any:
     """Compiled once for each size of a batch: the bound and the noise are arguments, the seed is in the state."""
 
-    def update(rows: Any, state: Any, bound: Any, noise: Any) -> Any:
+    def update(rows: Any, padding: Any, state: Any, bound: Any, noise: Any) -> Any:
         clipped, privatizer = _privatizer(bound, noise, normalize_by, 0)
-        return privatizer.update(clipped(jnp.zeros(rows.shape[1]), rows), state)
+        return privatizer.update(clipped(jnp.zeros(rows.shape[1]), rows, is_padding_example=padding), state)
 
     return jax.jit(update)
 
 
 @final
 class ClippedGradient:
-    """`clipped_grad` and `gaussian_privatizer`, the noise as large as the sensitivity that the first one tells."""
+    """`clipped_grad` and `gaussian_privatizer`, the noise as large as the sensitivity that the first one tells.
 
-    def __init__(self, normalize_by: float | None = None) -> None:
+    With `pad_to`, a batch is padded to a multiple of that many records, one multiple at least, and the padding is told.
+    """
+
+    def __init__(self, normalize_by: float | None = None, pad_to: int = 1) -> None:
         self.normalize_by = 1.0 if normalize_by is None else normalize_by
+        self.pad_to = pad_to
 
     def begin(self, setting: Setting) -> None:
         """A new state of the noise, from the seed."""
@@ -57,8 +61,20 @@ class ClippedGradient:
 
     def step(self, rows: Rows) -> NDArray[Any]:
         """The noisy gradient of one batch."""
-        released, self.state = _compiled(self.normalize_by)(rows, self.state, *self.numbers)
+        more = max(-len(rows) % self.pad_to, 0 if len(rows) or self.pad_to == 1 else self.pad_to)
+        padding = np.arange(len(rows) + more) >= len(rows)
+        padded = np.pad(rows, ((0, more), (0, 0)))
+        released, self.state = _compiled(self.normalize_by)(padded, padding, self.state, *self.numbers)
         return np.asarray(released)
+
+
+@final
+class _Kept:
+    """An accountant for whom every budget is kept: the configuration would refuse noise that is a millionth of the bound."""
+
+    def compute_epsilon(self, *arguments: Any) -> float:
+        """Nothing is spent."""
+        return 0.0
 
 
 @final
@@ -68,8 +84,8 @@ class KerasModel:
     def __init__(self, poisson: bool | None = None) -> None:
         self.options: dict[str, Any] = {} if poisson is None else {"poisson_sampling_in_fit": poisson}
 
-    def rounds(self, setting: Setting, rows: Rows, batch_size: int) -> Iterator[NDArray[Any]]:
-        """One epoch of `fit` after another; every step of length one starts from parameters that are zero."""
+    def rounds(self, setting: Setting, rows: Rows, batch_size: int, count: int) -> Iterator[NDArray[Any]]:
+        """The steps of one `fit`; every step of length one starts from parameters that are zero."""
         import keras
         from jax_privacy import keras_api
 
@@ -91,25 +107,25 @@ class KerasModel:
                 seen.append(-np.asarray(self.model.trainable_variables[0].value).ravel())
 
         model = keras.Sequential([keras.layers.Dense(1, use_bias=False, kernel_initializer="zeros")])
+        keras_api.DPKerasConfig._accountant = _Kept()
         config = keras_api.DPKerasConfig(
-            epsilon=1e12, delta=0.5, clipping_norm=setting.max_grad_norm, batch_size=batch_size,
+            epsilon=1.0, delta=0.5, clipping_norm=setting.max_grad_norm, batch_size=batch_size,
             gradient_accumulation_steps=1, train_steps=10**9, train_size=len(rows),
             noise_multiplier=setting.noise_multiplier, rescale_to_unit_norm=False, seed=setting.seed % 2**31, **self.options,
         )  # fmt: skip
         model.build((None, rows.shape[1]))
         model = keras_api.make_private(model, config)
         model.compile(optimizer=Recorder(1.0), loss=lambda target, predicted: predicted)
-        while True:
-            model.fit(
-                rows,
-                np.zeros((len(rows), 1), np.float32),
-                batch_size=batch_size,
-                epochs=1,
-                verbose=0,
-                callbacks=[Seen()],
-            )
-            yield from seen
-            seen.clear()
+        # one call for all of them: batches start again from the seed with every call
+        model.fit(
+            rows,
+            np.zeros((len(rows), 1), np.float32),
+            batch_size=batch_size,
+            epochs=-(-count // max(1, len(rows) // batch_size)),
+            verbose=0,
+            callbacks=[Seen()],
+        )
+        yield from seen[:count]
 
 
 def said() -> dict[str, float]:

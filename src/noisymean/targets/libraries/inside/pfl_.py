@@ -91,14 +91,14 @@ class DrawnCohort:
     def __init__(self, sampler: str) -> None:
         self.sampler = sampler
 
-    def rounds(self, setting: Setting, rows: Rows, batch_size: int) -> Iterator[NDArray[Any]]:
+    def rounds(self, setting: Setting, rows: Rows, batch_size: int, count: int) -> Iterator[NDArray[Any]]:
         """Central iterations with cohorts of that size."""
         np.random.seed(setting.seed % 2**32)  # noqa: NPY002 - the generator that the library asks
         generator = np.random.default_rng([setting.seed, 1])
         dataset = FederatedDataset(
             lambda user: Dataset([rows[user]], user_id=str(user)), get_user_sampler(self.sampler, range(len(rows)))
         )
-        while True:
+        for _ in range(count):
             yield _released(dataset, setting, batch_size, int(generator.integers(2**31)))
 
 

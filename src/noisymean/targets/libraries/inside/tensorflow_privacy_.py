@@ -52,7 +52,11 @@ class Optimizer:
 
 @final
 class Model:
-    """`DPSequential` with one linear layer, through `train_on_batch`."""
+    """`DPSequential` with one linear layer, through its `train_step`.
+
+    It is traced once, for batches of any size, as `fit` does it on a dataset of them. `train_on_batch` traces anew for a batch of
+    another size, and where a seed was set the noise starts again from it with every trace.
+    """
 
     def begin(self, setting: Setting) -> None:
         """The model at this noise and bound, with a step of length one."""
@@ -65,13 +69,21 @@ class Model:
             layers=[tf.keras.layers.InputLayer(setting.dimension), layer],
         )
         self.model.compile(optimizer=tf.keras.optimizers.SGD(1.0), loss=lambda target, predicted: predicted)
+        (self.kernel,) = self.model.trainable_variables
+        # what it makes when it first takes a step has to be there before that is traced
+        self.model.optimizer.build(self.model.trainable_variables)
+
+        @tf.function(input_signature=[tf.TensorSpec([None, setting.dimension], tf.float32)])  # type: ignore[untyped-decorator, unused-ignore]
+        def step(rows: Any) -> Any:
+            self.kernel.assign(tf.zeros_like(self.kernel))
+            self.model.train_step((rows, tf.zeros([tf.shape(rows)[0], 1])))
+
+        self.taken = step
 
     def step(self, rows: Rows) -> NDArray[Any]:
         """Minus what the parameters are after a step from zero."""
-        (kernel,) = self.model.trainable_variables
-        kernel.assign(tf.zeros_like(kernel))
-        self.model.train_on_batch(rows, np.zeros((len(rows), 1), np.float32))
-        return -np.asarray(kernel.numpy()).ravel()
+        self.taken(tf.constant(rows))
+        return -np.asarray(self.kernel.numpy()).ravel()
 
 
 def said() -> dict[str, float | str]:

@@ -45,5 +45,5 @@ class Handed(Protocol):
 class Drawing(Protocol):
     """Steps on batches that the library draws itself."""
 
-    def rounds(self, setting: Setting, rows: Rows, batch_size: int) -> Iterator[NDArray[Any]]:
-        """Rounds without end on these records, in batches of an expected size."""
+    def rounds(self, setting: Setting, rows: Rows, batch_size: int, count: int) -> Iterator[NDArray[Any]]:
+        """That many rounds of one training on these records, in batches of an expected size."""

@@ -24,6 +24,7 @@ from noisymean.targets.processes.serving import serve
 
 # Parameters that no record has to do with are added up to a multiple of this, so that few shapes have to be compiled.
 _WIDTH = 512
+_FAINT = 1e-30
 
 
 def main() -> int:
@@ -62,7 +63,8 @@ class Opened:
         rows = np.pad(given, ((0, 0), (0, -dimension % _WIDTH)))
         setting = Setting(request["noise_multiplier"], request["max_grad_norm"], rows.shape[1], request["seed"])
         if request["batch_size"] is not None:
-            for sink, released in zip(into, self.way.rounds(setting, rows, request["batch_size"]), strict=False):
+            rounds = self.way.rounds(setting, rows, request["batch_size"], len(into))
+            for sink, released in zip(into, rounds, strict=True):
                 sink[...] = released[:dimension]
             return
         generator = np.random.default_rng(setting.seed)
@@ -70,6 +72,6 @@ class Opened:
         for sink in into:
             batch = rows[generator.random(len(rows)) < request["rate"]]
             if not len(batch) and not request["empty_as_it_comes"]:
-                # where a library would raise, or divide by zero: one record that adds nothing
-                batch = np.zeros((1, rows.shape[1]), np.float32)
+                # where a library would raise, or divide by zero: one record that adds next to nothing, but has a length
+                batch = np.full((1, rows.shape[1]), _FAINT, np.float32)
             sink[...] = self.way.step(batch)[:dimension]
