@@ -10,11 +10,14 @@ from noisymean.errors import InvalidInput
 from noisymean.lint.findings import Finding
 from noisymean.lint.rules import sizes
 from noisymean.lint.script import Called, Script
-from noisymean.mechanisms import OpacusLoader
+from noisymean.mechanisms import OpacusLoader, Sampling
+from noisymean.probe.reading.nodes import last_name, names_in
 
 _MADE_PRIVATE = ("make_private", "make_private_with_epsilon")
 _ENGINE = re.compile(r"engine|^pe$|privacy", re.IGNORECASE)
 _EPSILON_GIVEN = "make_private_with_epsilon"
+# Numbers of records around N at which Opacus is looked at for another rate or denominator.
+_LOOKED_AT = 10_000
 _TRAINS = re.compile(r"train|fit|epoch|update|step", re.IGNORECASE)
 _EVALUATES = re.compile(r"test|val|eval|predict|infer|accuracy|metric|score|visuali|plot|attack|audit", re.IGNORECASE)
 
@@ -33,7 +36,7 @@ def _is_opacus(call: Called, script: Script) -> bool:
     if "jax_privacy" in call.dotted or script.imports("jax_privacy"):
         return False
     told = call.keywords.keys() & {"data_loader", "max_grad_norm", "target_epsilon", "poisson_sampling", "optimizer"}
-    named = owner is not None and any(_ENGINE.search(name) for name in sizes.names_of(owner))
+    named = owner is not None and any(_ENGINE.search(name) for name in names_in(owner))
     return owner is not None and (bool(told) or script.imports("opacus") or named)
 
 
@@ -45,7 +48,7 @@ def make_private(script: Script) -> Iterator[Finding]:
     """NM001 and NM002, with the numbers where both are written down."""
     for call in made_private(script):
         loader = sizes.loader_of(call, script)
-        details = () if loader is None else _numbers(loader)
+        details = () if loader is None else _numbers(loader, call, script)
         if call.name == _EPSILON_GIVEN:
             yield script.found("NM002", call.node, *details)
         elif not _is_fixed(script):
@@ -57,28 +60,63 @@ def _is_fixed(script: Script) -> bool:
     return any("noisymean" in one.dotted for one in script.calls_of("fix"))
 
 
-def _numbers(loader: sizes.Loader) -> tuple[str, ...]:
-    """What Opacus makes of N and b, and of one record more, to the bit."""
+def _numbers(loader: sizes.Loader, call: Called, script: Script) -> tuple[str, ...]:
+    """What Opacus makes of N and b, and of one record more or less, to the bit; and the command that says what it costs."""
     if loader.records is None or loader.batch_size is None or loader.batch_size > loader.records:
         return ()
+    is_cut = script.constant(call.keywords.get("poisson_sampling"), call.scope) is False
     try:
-        smaller, larger = OpacusLoader(
+        made = OpacusLoader(
             dataset_size=loader.records,
             batch_size=loader.batch_size,
             dimension=1,
             noise_multiplier=1.0,
             drop_last=loader.drop_last,
-        ).runs
+            sampling=Sampling.SHUFFLE if is_cut else Sampling.POISSON,
+        )
+        found = _compared(made)
     except InvalidInput:
         return ()
-    here = f"Here: {loader.records:,} records in batches of {loader.batch_size:,}"
-    told = f"the rate is {smaller[0]:.6g} and the denominator {smaller[1]:,}"
-    moved = f"with one record more {larger[0]:.6g} and {larger[1]:,}"
-    ask = (
-        f"noisymean account --mechanism opacus-loader --dataset-size {loader.records} --batch-size {loader.batch_size}"
-        f"{' --drop-last' if loader.drop_last else ''} --dimension PARAMETERS --noise-multiplier SIGMA --epochs E --delta 1e-5"
+    here = f"Here N = {loader.records:,} and b = {loader.batch_size:,}: {found}."
+    options = (
+        *("--mechanism opacus-loader", f"--dataset-size {loader.records}", f"--batch-size {loader.batch_size}"),
+        *(("--drop-last",) if loader.drop_last else ()),
+        *(("--sampling shuffle",) if is_cut else ()),
+        *("--dimension PARAMETERS", _noise_of(call, script), "--epochs EPOCHS --delta 1e-5"),
     )
-    return (f"{here}: {told}, {moved}.", f"What that costs: {ask}")
+    return here, f"What that costs: noisymean account {' '.join(options)}"
+
+
+def _compared(made: OpacusLoader) -> str:
+    """Rate and denominator of N records, and of the nearest number of records that has others."""
+    size = made.dataset_size
+    here = made.run(size)
+    words = f"the rate is 1/{here.loader_length:,} and the denominator {here.expected_batch_size:,}"
+    if here.steps_per_epoch != here.loader_length:
+        words += f" (its accountant is told 1/{here.steps_per_epoch:,})"
+    if here.expected_batch_size == 0:
+        words += ", which releases numbers that are not finite"
+    for away in range(1, _LOOKED_AT):
+        for other, said in ((size + away, "more"), (size - away, "less")):
+            if other < made.least_size or (there := made.run(other)) == here:
+                continue
+            moved = f"1/{there.loader_length:,} and {there.expected_batch_size:,}"
+            records = "one record" if away == 1 else f"{away:,} records"
+            return f"{words}; with {records} {said} they are {moved}"
+    return words
+
+
+def _noise_of(call: Called, script: Script) -> str:
+    """The options for the noise, with what is written down."""
+
+    def given(name: str, otherwise: str) -> str:
+        value = script.number(call.keywords.get(name), call.scope)
+        return otherwise if value is None or value <= 0 else f"{value:g}"
+
+    if call.name != _EPSILON_GIVEN:
+        return f"--noise-multiplier {given('noise_multiplier', 'SIGMA')}"
+    epsilon, delta = given("target_epsilon", "EPSILON"), given("target_delta", "DELTA")
+    return f"--calibrated-to {epsilon} --calibrated-delta {delta} --calibrated-epochs {given('epochs', 'EPOCHS')}"
 
 
 def switches(script: Script) -> Iterator[Finding]:
@@ -90,22 +128,17 @@ def switches(script: Script) -> Iterator[Finding]:
             shuffles = call.keywords.get("poisson")
         is_jax = script.imports("jax_privacy") or "jax_privacy" in call.dotted
         if script.constant(shuffles, call.scope) is False and not is_jax:
-            yield script.found("NM003", _keyword(call, "poisson_sampling", "poisson"))
+            yield script.found("NM003", call.node)
         if script.constant(call.keywords.get("rand_on_empty"), call.scope) is True:
-            yield script.found("NM004", _keyword(call, "rand_on_empty"))
+            yield script.found("NM004", call.node)
     for call in private:
         if script.number(call.keywords.get("noise_multiplier"), call.scope) == 0 and not _is_option(call, script):
-            yield script.found("NM032", _keyword(call, "noise_multiplier"), "Here: the noise multiplier is 0.")
+            yield script.found("NM032", call.node, "Here: the noise multiplier is 0.")
 
 
 def _is_option(call: Called, script: Script) -> bool:
     """A default of the command line is not what is run."""
     return script.constant(call.keywords["noise_multiplier"], call.scope) is None
-
-
-def _keyword(call: Called, *names: str) -> ast.AST:
-    """Where the keyword stands in the call; the call itself where it comes from a dictionary."""
-    return next((one for one in call.node.keywords if one.arg in names), call.node)
 
 
 def attached(script: Script) -> Iterator[Finding]:
@@ -145,6 +178,9 @@ def other_loader(script: Script) -> Iterator[Finding]:
 
 def _comes_back(statement: ast.stmt, name: str) -> bool:
     """Whether the loader is assigned to the same name again, or not in view."""
+    if isinstance(statement, ast.Expr):
+        # what comes back is thrown away
+        return False
     if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Tuple):
         return True
     targets = statement.targets[0].elts
@@ -167,7 +203,7 @@ def _trains_on(node: ast.AST, name: str, script: Script) -> bool:
             inside = {one.attr for one in ast.walk(node) if isinstance(one, ast.Attribute)}
             return name in sizes.looped_over(over) and bool({"backward", "step"} & inside)
         case ast.Call(func=function, args=arguments):
-            called = sizes.last_name_of(function)
+            called = last_name(function)
             handed = [*arguments, *(one.value for one in node.keywords)]
             there = any(isinstance(one, ast.Name) and one.id == name for one in handed)
             return there and bool(_TRAINS.search(called)) and not _EVALUATES.search(called)
