@@ -1,24 +1,27 @@
 """All rules over all files of some paths.
 
-A file is looked at by itself: it is parsed if anything in it speaks of noise, clipping or privacy, and what it says is followed
-inside of it. No file keeps another from being read.
+A file is looked at by itself: it is parsed if anything in it speaks of noise, draws, clipping or privacy, and what it says is
+followed inside of it, as far as any file is. No file keeps another from being read.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from noisymean.lint.findings import Finding, Idle, Ignored, Linted, NotRead
+from noisymean.lint.findings import Finding, Idle, Ignored, Linted, NotRead, Place
 from noisymean.lint.rules import EACH
 from noisymean.lint.script import Script
 from noisymean.lint.silence import silenced
 from noisymean.lint.text import Text, Unreadable, parsed
 from noisymean.lint.tree import Tree
+from noisymean.probe.reading.work import Exhausted
 
 Progress = Callable[[int], None]
-_RELEVANT = re.compile(rb"nois|clip|priva|opacus|dpsgd|dp_sgd|[Dd]ifferential", re.IGNORECASE)
+_RELEVANT = re.compile(rb"nois|clip|priva|opacus|dpsgd|dp_sgd|differential|randn|normal|laplac|gauss", re.IGNORECASE)
+_TOO_DEEP = "nested too deeply to be followed to the end"
+_TOO_FAR = "not followed to the end: too much leads to too much in it"
 # Of one file: more is no file of people.
 _MOST_FINDINGS = 200
 
@@ -45,13 +48,12 @@ def lint(paths: Sequence[Path], *, exclude: Sequence[str] = (), progress: Progre
             continue
         try:
             text = parsed(found.name, data, notebook=found.is_notebook)
-            own = list(_findings(text))
         except Unreadable as fault:
             tree.not_read.append(NotRead(found.name, str(fault)))
             continue
-        except RecursionError:
-            tree.not_read.append(NotRead(found.name, "nested too deeply to be followed"))
-            continue
+        own, short = _findings(text)
+        if short is not None:
+            tree.not_read.append(NotRead(found.name, short))
         left, silent, unused = silenced(text, own)
         findings += left
         ignored += silent
@@ -59,9 +61,25 @@ def lint(paths: Sequence[Path], *, exclude: Sequence[str] = (), progress: Progre
     return Linted(tuple(findings), tuple(ignored), tuple(idle), files, tuple(tree.not_read))
 
 
-def _findings(text: Text) -> Iterator[Finding]:
-    """In the order of their lines, each once."""
-    script = Script(text)
-    found = {(one.place, one.rule.id): one for looks in EACH for one in looks(script)}
+def _findings(text: Text) -> tuple[list[Finding], str | None]:
+    """In the order of their lines, each once; and what kept a rule from looking at all of the file, if anything did."""
+    found: dict[tuple[Place, str], Finding] = {}
+    short = None
+    try:
+        script = Script(text)
+        for looks in EACH:
+            try:
+                for one in looks(script):
+                    found[one.place, one.rule.id] = one
+            except RecursionError:
+                short = _TOO_DEEP
+        if script.syntax.unfollowed:
+            short = _TOO_FAR
+    except Exhausted:
+        short = _TOO_FAR
+    except RecursionError:
+        short = _TOO_DEEP
     ordered = sorted(found.values(), key=lambda one: (one.place.line, one.rule.id, one.place.column))
-    yield from ordered[:_MOST_FINDINGS]
+    if len(ordered) > _MOST_FINDINGS:
+        short = f"more than {_MOST_FINDINGS} findings; the first are shown"
+    return ordered[:_MOST_FINDINGS], short

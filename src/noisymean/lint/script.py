@@ -27,12 +27,18 @@ from noisymean.probe.reading.syntax import Syntax
 Loop: TypeAlias = ast.For | ast.AsyncFor | ast.While
 _FOLLOWED = 12
 _LARGEST = 10**15
-# People who train with DP say so somewhere.
+# Most people who train with DP say so somewhere; some words are also those of others, and count where two of them meet.
 _VOCABULARY = re.compile(
-    r"differential(ly)?[\s_-]*priva|\bdp[-_ ]?(sgd|adam|fedavg|ftrl|train|optim)|dpsgd|dp_sgd|privacy|privati[sz]|private_"
-    r"|_private\b|noise_?mult|opacus|max_grad_norm|l2_norm_clip|per[-_ ](sample|example)|(epsilon|eps)\b[^\n]{0,40}\bdelta\b"
-    r"|rdp|moments?_?accountant",
+    r"differential(ly)?[\s_-]*priva|\bdp[-_ ]?(sgd|adam|fedavg|ftrl|train|optim|mech)|dpsgd|dp_sgd|privacy|privati[sz]"
+    r"|make_private|noise_?mult|opacus|l2_norm_clip|\b(compute_|get_)?rdp\b|rdp_?accountant|moments?_?accountant",
     re.IGNORECASE,
+)
+_HINTS = (
+    re.compile(r"max_grad_norm|clip_norm|norm_clip|clipping_norm", re.IGNORECASE),
+    re.compile(r"per[-_ ]?(sample|example|record)|grad_sample", re.IGNORECASE),
+    re.compile(r"private_|_private\b", re.IGNORECASE),
+    re.compile(r"(epsilon|eps)\b[^\n]{0,40}\bdelta\b", re.IGNORECASE),
+    re.compile(r"noise_(scale|std|level)|gaussian_mechanism|sensitivity", re.IGNORECASE),
 )
 Constant: TypeAlias = bool | int | float | str
 
@@ -72,10 +78,13 @@ class Script:
     def __init__(self, text: Text) -> None:
         self.text, self.tree = text, text.tree
         self.syntax = Syntax()
+        self.work = self.syntax.work
+        self.work.begin(text.file)
         self.syntax.add(text.file, text.tree)
         # what was followed once
         self._dotted: dict[ast.expr, str] = {}
         self._constants: dict[ast.expr, Constant | None] = {}
+        self._calls_of: dict[str, list[Called]] = {}
         self.parents: dict[ast.AST, ast.AST] = {}
         self.nodes: list[ast.AST] = [text.tree]
         for node in self.nodes:
@@ -159,6 +168,7 @@ class Script:
 
     def dotted(self, node: ast.expr, scope: Scope, depth: int = _FOLLOWED) -> str:
         """Where a name comes from; empty where that is not in view."""
+        self.work.spend()
         if depth <= 0:
             return ""
         if node not in self._dotted:
@@ -225,9 +235,16 @@ class Script:
                 if last_name(function) == "partial" and arguments:
                     function, arguments = arguments[0], arguments[1:]
                 keywords, hides = self._keywords(call, scope)
-                name = last_name(function)
-                found.append(Called(name, self.dotted(function, scope), arguments, keywords, call, scope, hides))
+                dotted = self.dotted(function, scope)
+                name = self._own_name(function, dotted)
+                found.append(Called(name, dotted, arguments, keywords, call, scope, hides))
         return sorted(found, key=lambda one: (one.node.lineno, one.node.col_offset))
+
+    def _own_name(self, function: ast.expr, dotted: str) -> str:
+        """What a function is called where it comes from: after `from opacus import PrivacyEngine as PE` that is what PE is."""
+        name = last_name(function)
+        known = isinstance(function, ast.Name) and not self.syntax.defined[name] and not dotted.endswith(")")
+        return (dotted.rpartition(".")[2] or name) if known else name
 
     @cached_property
     def call_at(self) -> dict[ast.AST, Called]:
@@ -236,8 +253,12 @@ class Script:
 
     def calls_of(self, names: str) -> Iterator[Called]:
         """Calls of functions whose last name matches."""
-        pattern = re.compile(names)
-        return (one for one in self.calls if pattern.fullmatch(one.name))
+        if names not in self._calls_of:
+            pattern = re.compile(names)
+            self.work.spend(len(self.calls))
+            self._calls_of[names] = [one for one in self.calls if pattern.fullmatch(one.name)]
+        self.work.spend(len(self._calls_of[names]))
+        return iter(self._calls_of[names])
 
     def _keywords(self, call: ast.Call, scope: Scope) -> tuple[dict[str, ast.expr], bool]:
         """By name, those of a dictionary that is unpacked included."""
@@ -284,6 +305,7 @@ class Script:
 
     def constant(self, node: ast.expr | None, scope: Scope, depth: int = _FOLLOWED) -> Constant | None:
         """What an expression always is, if that is written down in this file; options of a command line are not."""
+        self.work.spend()
         if node is None or depth <= 0:
             return None
         if node not in self._constants:
@@ -387,7 +409,8 @@ class Script:
     @cached_property
     def speaks_of_privacy(self) -> bool:
         """Whether anything in the file, its comments included, is about DP."""
-        return bool(_VOCABULARY.search(self.text.source))
+        source = self.text.source
+        return bool(_VOCABULARY.search(source)) or sum(bool(one.search(source)) for one in _HINTS) >= 2
 
 
 def _arithmetic(operator: ast.operator, left: Constant | None, right: Constant | None) -> Constant | None:

@@ -28,7 +28,7 @@ _BOUND = re.compile(r"^c$|clip|max_grad|norm|bound|sensitivity|^s$", re.IGNORECA
 def divides(script: Script) -> Iterator[Finding]:
     """NM021 to NM024."""
     noise = noise_of(script)
-    if not script.speaks_of_privacy or not noise.speaks_of_noise:
+    if not noise.is_private or not noise.speaks_of_noise:
         return
     seen: set[int] = set()
     for one in sorted(Candidates(script.syntax).statements(), key=lambda one: one.line):
@@ -51,6 +51,7 @@ def _is_noisy(one: Statement, noise: Noise) -> bool:
 
 def _at(one: Statement, script: Script) -> ast.AST:
     """The statement at a line."""
+    script.work.spend(len(script.nodes) // 10)
     lines = (
         node
         for node in script.nodes
@@ -62,7 +63,7 @@ def _at(one: Statement, script: Script) -> ast.AST:
 def alike(script: Script) -> Iterator[Finding]:
     """NM025: one side of the sum is a mean and the other has the scale of the sum."""
     noise = noise_of(script)
-    if not script.speaks_of_privacy:
+    if not noise_of(script).is_private:
         return
     for one in noise.additions:
         gradient, drawn = _divided(one.gradient, one.scope, script), _divided(one.noise, one.scope, script)
@@ -72,6 +73,7 @@ def alike(script: Script) -> Iterator[Finding]:
 
 def _divided(node: ast.expr, scope: Scope, script: Script, depth: int = 6) -> bool:
     """Whether a size of the data is divided by on the way to a value: a mean, or a division by a length."""
+    script.work.spend()
     if depth == 0:
         return False
     match node:
@@ -115,24 +117,25 @@ def _is_size(node: ast.expr, scope: Scope, script: Script) -> bool:
     if script.origins(node, scope) & OF_THE_DATA:
         return True
     return any(
-        re.search(r"batch|lot_size|num_(samples|examples)|n_samples|cohort|bsz", name, re.IGNORECASE)
+        re.search(r"batch|^lot(_size)?$|num_(samples|examples)|n_samples|cohort|bsz|^bs$", name, re.IGNORECASE)
         for name in names_in(node)
     )
 
 
 def _has_scale_of_the_sum(one: Addition, script: Script) -> bool:
     """Whether what is drawn is sigma times C and nothing else: where that is not in view, nothing is known."""
-    names = set(_names_behind(one.noise, one.scope, 6))
+    names = set(_names_behind(one.noise, one.scope, script, 6))
     return any(map(_DEVIATION.search, names)) and any(map(_BOUND.search, names))
 
 
-def _names_behind(node: ast.expr, scope: Scope, depth: int) -> Iterator[str]:
+def _names_behind(node: ast.expr, scope: Scope, script: Script, depth: int) -> Iterator[str]:
     """The names in an expression, and in what they are assigned."""
     for name in names_in(node):
+        script.work.spend()
         yield name
         at = scope.visible(name, looped=False) if depth else None
         for value in [] if at is None else at.assigned.get(name, [])[:3]:
-            yield from _names_behind(value.expression, value.scope, depth - 2 if depth > 1 else 0)
+            yield from _names_behind(value.expression, value.scope, script, depth - 2 if depth > 1 else 0)
 
 
 EACH = (divides, alike)

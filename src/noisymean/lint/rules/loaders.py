@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from noisymean.lint.findings import Finding
 from noisymean.lint.rules import sizes
+from noisymean.lint.rules.noise import noise_of
 from noisymean.lint.rules.opacus_calls import made_private
 from noisymean.lint.script import Called, Script
 from noisymean.probe.reading.nodes import Scope, last_name, names_in
@@ -35,7 +36,7 @@ _SHUFFLES = re.compile(r"shuffle|permutation|randperm")
 
 def computed_delta(script: Script) -> Iterator[Finding]:
     """NM005, at the place where delta is computed: one over a number of records."""
-    if not script.speaks_of_privacy:
+    if not noise_of(script).is_private:
         return
     for node in script.nodes:
         match node:
@@ -88,8 +89,7 @@ def drop_last(script: Script) -> Iterator[Finding]:
     """NM006, at a loader that is trained on in a file that trains with DP."""
     for call in _loaders(script):
         if script.constant(call.keywords.get("drop_last"), call.scope) is True:
-            at = next((one for one in call.node.keywords if one.arg == "drop_last"), call.node)
-            yield script.found("NM006", at)
+            yield script.found("NM006", call.node)
 
 
 def weighted(script: Script) -> Iterator[Finding]:
@@ -103,7 +103,7 @@ def weighted(script: Script) -> Iterator[Finding]:
 
 def _loaders(script: Script) -> Iterator[Called]:
     """Loaders of a file that trains with DP: those that are made private where that is in view, else all but held-out ones."""
-    if not script.speaks_of_privacy:
+    if not noise_of(script).is_private:
         return
     private = [loader.node for call in made_private(script) if (loader := sizes.loader_of(call, script)) is not None]
     for call in script.calls_of(r"\w*DataLoader"):
@@ -113,7 +113,7 @@ def _loaders(script: Script) -> Iterator[Called]:
 
 def batch_size(script: Script) -> Iterator[Finding]:
     """NM008: what an engine, an optimizer, a loader or a step is told as the size of its batches."""
-    if not script.speaks_of_privacy:
+    if not noise_of(script).is_private:
         return
     private = {call.node for call in _loaders(script)}
     for call in script.calls:
@@ -123,7 +123,7 @@ def batch_size(script: Script) -> Iterator[Finding]:
             if call.name.endswith("DataLoader") and call.node not in private:
                 continue
             if _is_private_call(call, keyword.arg, private) and script.is_of_the_data(keyword.value, call.scope):
-                yield script.found("NM008", keyword)
+                yield script.found("NM008", call.node)
         size = call.argument(1) if call.node in private and "batch_size" not in call.keywords else None
         if size is not None and script.is_of_the_data(size, call.scope):
             yield script.found("NM008", size)
@@ -145,19 +145,36 @@ def _is_private_call(call: Called, keyword: str, private: set[ast.Call]) -> bool
 
 def calibrated(script: Script) -> Iterator[Finding]:
     """NM010: a noise multiplier that is looked for at a rate of the data."""
-    if not script.speaks_of_privacy:
+    if not noise_of(script).is_private:
         return
     for call in script.calls:
         if not _CALIBRATES.fullmatch(call.name) or call.name.startswith("make_private"):
             continue
         told = [*call.arguments, *(value for name, value in call.keywords.items() if not _DELTA.search(name))]
-        if any(script.is_of_the_data(one, call.scope) for one in told if not isinstance(one, ast.Starred)):
+        if any(_follows_the_data(one, call.scope, script) for one in told if not isinstance(one, ast.Starred)):
             yield script.found("NM010", call.node)
+
+
+def _follows_the_data(node: ast.expr, scope: Scope, script: Script) -> bool:
+    """A number of the data, or a function that makes an event at a rate of the data."""
+    if script.is_of_the_data(node, scope):
+        return True
+    inside = node.body if isinstance(node, ast.Lambda) else None
+    events = [inside] if inside is not None else []
+    if isinstance(node, ast.Name) and node.id in script.syntax.defined:
+        events = [one.expression for one in script.syntax.returned.get(node.id, [])]
+    return any(
+        script.is_of_the_data(one, script.scope_of(call))
+        for event in events
+        for call in script.work.walk(event)
+        if isinstance(call, ast.Call)
+        for one in (*call.args, *(each.value for each in call.keywords))
+    )
 
 
 def skipped(script: Script) -> Iterator[Finding]:
     """NM036: `if len(batch) == 0: continue` and its like, in a loop that trains."""
-    if not script.speaks_of_privacy:
+    if not noise_of(script).is_private:
         return
     for node in script.nodes:
         if not isinstance(node, ast.If) or not _leaves(node.body):
@@ -214,8 +231,11 @@ def _in_training(node: ast.If, script: Script) -> bool:
     around: ast.AST = next(iter(script.loops_around(node)), None) or function or script.tree
     if isinstance(node.body[-1], ast.Continue) and not script.loops_around(node):
         return False
-    inside = {name.lower() for one in ast.walk(around) for name in _identifiers(one)}
-    takes_steps = any(re.search(r"noise|^step$|update|apply_gradients|backward|clip", name) for name in inside)
+    nodes = set(script.work.walk(around))
+    inside = {name.lower() for one in nodes for name in _identifiers(one)}
+    takes_steps = any(one.node in nodes for one in noise_of(script).additions) or any(
+        re.search(r"noise|^step$|update|apply_gradients|backward|clip", name) for name in inside
+    )
     return takes_steps and not re.search(r"eval|test|valid", "" if function is None else function.name)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import final
@@ -50,7 +50,13 @@ _RECORDS = re.compile(
 _ROUNDS = re.compile(r"loader|epochs?|steps?$|iter|round|num_batches|^T$|train_ds|dataset$|batches", re.IGNORECASE)
 _PARAMETERS = re.compile(r"param|layer|module|weight|leaves|named|group", re.IGNORECASE)
 _LIMITS = re.compile(r"min|max|minimum|maximum|clamp_?|clip|where|fmin|fmax|relu")
-_STEPS = re.compile(r"step|apply_gradients|apply_updates|backward|assign_sub|fit")
+_BACKWARD = re.compile(r"backward|(value_and_)?grads?|gradients?|jacrev|jacfwd|vjp|autograd|compute_gradients")
+_STEPS = re.compile(r"step|apply_gradients|apply_updates|assign_sub|fit")
+_STEP_LENGTH = re.compile(r"^(lr|eta|alpha|step_?size|learning_?rate)$|_lr$|^lr_|learning_?rate", re.IGNORECASE)
+# Names of what adds noise out of sight.
+_NOISY_PARTS = re.compile(r"^DP_?[A-Z]\w*|\w*privati[sz]e\w*|[Pp]rivacy_?[Ee]ngine|^dp_?(optim|sgd|adam)\w*")
+# Numbers that say how much noise there is to be, and accountants: they add none.
+_SAYS = re.compile(r"mult|scale|std|stddev|level|sigma|event|account|rdp|epsilon|mechanism$", re.IGNORECASE)
 
 
 @final
@@ -70,6 +76,10 @@ class Noise:
 
     def __init__(self, script: Script) -> None:
         self.script, self.flow = script, Flow(script.syntax)
+        # what was asked once: of functions, whether something in them cuts off; of nodes, whether they go by record
+        self._limits: dict[ast.AST, bool] = {}
+        self._single: dict[ast.AST, bool] = {}
+        self._axes: dict[ast.AST, bool] = {}
 
     # --- noise ----------------------------------------------------------------------------------------------------------
 
@@ -78,6 +88,10 @@ class Noise:
         """Calls that draw normal or Laplace numbers; weights that are initialised are none."""
         found = [one for one in self.script.calls_of(DRAWS.pattern) if not re.search(r"\binit\b|initial", one.dotted)]
         return [one for one in found if one.name not in ("sample", "rsample") or self._is_distribution(one)]
+
+    @cached_property
+    def _drawn(self) -> frozenset[ast.AST]:
+        return frozenset(one.node for one in self.draws)
 
     def _is_distribution(self, call: Called) -> bool:
         owner = call.owner
@@ -114,13 +128,40 @@ class Noise:
                 return
 
     def _is_gradient(self, node: ast.expr, scope: Scope) -> bool:
-        """By name, or followed."""
+        """By name, or followed; random numbers that nothing was added to, such as made-up data, are none."""
         if any(map(_GRADIENTS.search, names_in(node))):
             return True
-        return self.flow.of(Value(node, scope)) >= Contents.GRADIENT
+        found = self.flow.of(Value(node, scope))
+        return found is Contents.GRADIENT or (found is Contents.NOISE and not self._is_made_up(node, scope))
+
+    def _is_made_up(self, node: ast.expr, scope: Scope, depth: int = 4) -> bool:
+        """Whether every value of it in view is made of draws alone."""
+        self.script.work.spend()
+        match node:
+            case ast.Name(id=name) if depth and (at := scope.visible(name)) is not None:
+                values = at.assigned.get(name, [])
+                return bool(values) and all(
+                    self._is_made_up(one.expression, one.scope, depth - 1) for one in values[:5]
+                )
+            case ast.Subscript(value=inside) | ast.UnaryOp(operand=inside):
+                return self._is_made_up(inside, scope, depth)
+            case ast.BinOp(left=left, right=right):
+                return all(
+                    self._is_made_up(one, scope, depth) or self.flow.of(Value(one, scope)) < Contents.GRADIENT
+                    for one in (left, right)
+                )
+            case ast.Call(func=function, args=arguments):
+                if DRAWS.fullmatch(last_name(function)):
+                    return True
+                kept = [function.value] if isinstance(function, ast.Attribute) else []
+                arrays = [one for one in (*kept, *arguments) if self.flow.of(Value(one, scope)) >= Contents.GRADIENT]
+                return bool(arrays) and all(self._is_made_up(one, scope, depth) for one in arrays)
+            case _:
+                return False
 
     def is_drawn(self, node: ast.expr, scope: Scope, depth: int = 8) -> bool:
         """Whether it is a draw, whatever it is scaled by."""
+        self.script.work.spend()
         if depth == 0:
             return False
         match node:
@@ -135,6 +176,9 @@ class Noise:
             case ast.Name(id=name):
                 return self._is_drawn_name(name, scope, depth)
             case ast.Attribute(attr=name):
+                if _GRADIENTS.search(name) and not _NOISE.search(name):
+                    # p.grad += noise leaves gradients in it
+                    return False
                 values = self.script.syntax.attributes(node, scope)
                 if values:
                     return all(self.is_drawn(one.expression, one.scope, depth - 1) for one in values[:5])
@@ -147,8 +191,7 @@ class Noise:
     def _is_draw(self, node: ast.Call, function: ast.expr, arguments: list[ast.expr], scope: Scope, depth: int) -> bool:
         name = last_name(function)
         if DRAWS.fullmatch(name):
-            called = self.script.call_at.get(node)
-            return called in self.draws
+            return node in self._drawn
         owner = function.value if isinstance(function, ast.Attribute) else None
         if owner is not None and _KEEPS.fullmatch(name):
             return self.is_drawn(owner, scope, depth - 1)
@@ -179,14 +222,11 @@ class Noise:
 
     # --- bounds ---------------------------------------------------------------------------------------------------------
 
-    @cached_property
-    def clips(self) -> bool:
-        """Whether anything at all is clipped, by name or by a norm."""
-        if any(_CLIPS.fullmatch(one.name) for one in self.script.calls):
+    def clips(self, scopes: Collection[Scope]) -> bool:
+        """Whether anything at all is clipped in these, by name or by a norm."""
+        if any(_CLIPS.fullmatch(name) for one in scopes for name in one.names):
             return True
-        if any(_CLIPS.search(name) for name in self.script.syntax.defined):
-            return True
-        return bool(self.by_norm)
+        return any(self.script.scope_of(one) in scopes for one in self.by_norm)
 
     @cached_property
     def by_norm(self) -> list[ast.AST]:
@@ -209,16 +249,16 @@ class Noise:
             if one is not function
         ):
             return True
-        inside = ast.walk(function)
-        limits = [one for one in inside if isinstance(one, ast.Call | ast.Compare)]
-        return any(
-            (isinstance(one, ast.Call) and bool(_LIMITS.fullmatch(last_name(one.func))))
-            or (
-                isinstance(one, ast.Compare)
-                and any(re.search("norm|coef|factor|scale", name) for name in names_in(one))
+        if function not in self._limits:
+            self._limits[function] = any(
+                (isinstance(one, ast.Call) and bool(_LIMITS.fullmatch(last_name(one.func))))
+                or (
+                    isinstance(one, ast.Compare)
+                    and any(re.search("norm|coef|factor|scale", name) for name in names_in(one))
+                )
+                for one in self.script.work.walk(function)
             )
-            for one in limits
-        )
+        return self._limits[function]
 
     @cached_property
     def whole(self) -> list[Called]:
@@ -239,9 +279,16 @@ class Noise:
 
     def goes_by_record(self, node: ast.AST, depth: int = 3) -> bool:
         """Whether a node handles one record at a time: by a loop, by vmap, along the first axis, or by the names around it."""
+        if node not in self._single:
+            self._single[node] = False
+            self._single[node] = self._goes_by_record(node, depth)
+        return self._single[node]
+
+    def _goes_by_record(self, node: ast.AST, depth: int) -> bool:
+        self.script.work.spend()
         function = self.script.function_of(node)
         statement = self.script.statement_of(node)
-        if any(_BY_RECORD.search(name) for name in names_in(statement)) or _along_an_axis(function or statement):
+        if any(_BY_RECORD.search(name) for name in names_in(statement)) or self._along_an_axis(function or statement):
             return True
         loops = self.script.loops_around(node)
         if any(_over_records(loop) for loop in loops):
@@ -264,6 +311,11 @@ class Noise:
         called = self.script.syntax.calls.get(function.name, [])
         return any(self.goes_by_record(call, depth - 1) for call, _ in called[:5])
 
+    def _along_an_axis(self, node: ast.AST) -> bool:
+        if node not in self._axes:
+            self._axes[node] = _spreads(self.script.work.walk(node), " ".join(names_in(node)))
+        return self._axes[node]
+
     def _of_one_record(self, loop: ast.For) -> bool:
         """Over a loader whose batches have one record."""
         scope = self.script.scope_of(loop)
@@ -277,34 +329,68 @@ class Noise:
     # --- the step -------------------------------------------------------------------------------------------------------
 
     @cached_property
-    def trains(self) -> bool:
-        """Whether gradients are computed and stepped along in this file."""
-        called = {one.name for one in self.script.calls}
-        return any(map(_STEPS.fullmatch, called)) or bool({"grad", "value_and_grad", "gradient"} & called)
+    def is_private(self) -> bool:
+        """Whether this file trains with DP: it says so, or it bounds single records and adds noise to gradients."""
+        return self.script.speaks_of_privacy or (bool(self.additions) and bool(self.by_record))
+
+    def computes_gradients(self, scopes: Collection[Scope]) -> bool:
+        """Whether gradients are computed in any of these."""
+        return any(_BACKWARD.fullmatch(name) for scope in scopes for name in scope.names)
+
+    def takes_steps(self, scopes: Collection[Scope]) -> bool:
+        """Whether weights are changed along gradients in any of these."""
+        return any(_STEPS.fullmatch(name) for scope in scopes for name in scope.names) or any(
+            self.script.scope_of(one) in scopes for one in self._descents
+        )
+
+    @cached_property
+    def _descents(self) -> list[ast.AST]:
+        """`w -= lr * g`, `w = w - lr * g`, `w.add_(g, alpha=-lr)`."""
+        found: list[ast.AST] = []
+        for node in self.script.nodes:
+            match node:
+                case ast.AugAssign(op=ast.Sub(), value=value) | ast.BinOp(op=ast.Sub(), right=value):
+                    is_step = any(map(_STEP_LENGTH.search, names_in(value)))
+                case ast.Call(func=ast.Attribute(attr="add_" | "sub_"), keywords=keywords):
+                    is_step = any(one.arg == "alpha" for one in keywords) and any(
+                        map(_STEP_LENGTH.search, names_in(node))
+                    )
+                case _:
+                    is_step = False
+            if is_step:
+                found.append(node)
+        return found
 
     @cached_property
     def speaks_of_noise(self) -> bool:
         """Whether anything is called noise, or drawn."""
-        if self.draws:
+        return self.is_noisy(self.script.syntax.scopes.values())
+
+    def is_noisy(self, scopes: Collection[Scope]) -> bool:
+        """Whether anything in these is called noise or is drawn, or is somebody's optimizer with DP."""
+        if any(one.scope in scopes for one in self.draws):
             return True
-        names = (name for scope in self.script.syntax.scopes.values() for name in (*scope.names, *scope.assigned))
-        return any(_NOISE.search(name) for name in names) or any(_NOISE.search(one.name) for one in self.script.calls)
+        names = {name for one in scopes for name in (*one.names, *one.assigned)}
+        made = (name for name in names if name not in self.script.syntax.defined)
+        return any(_NOISE.search(name) and not _SAYS.search(name) for name in names) or any(
+            _NOISY_PARTS.fullmatch(name) for name in made
+        )
 
 
 def _norm_named(node: ast.expr) -> bool:
     return any(re.search(r"(^|_)(l2_?)?norms?($|_)|^nrm$|magnitude", name, re.IGNORECASE) for name in names_in(node))
 
 
-def _along_an_axis(node: ast.AST) -> bool:
-    """Whether norms are taken along an axis, or spread over one."""
-    for one in ast.walk(node):
+def _spreads(nodes: Iterable[ast.AST], names: str) -> bool:
+    """Whether norms are taken along an axis, or something is spread over one."""
+    for one in nodes:
         match one:
             case ast.Call(func=function, keywords=keywords) if "norm" in last_name(function) or last_name(function) in (
                 "sum",
                 "einsum",
                 "reduce_sum",
             ):
-                if any(each.arg in ("dim", "axis") for each in keywords) and "norm" in " ".join(names_in(node)):
+                if any(each.arg in ("dim", "axis") for each in keywords) and "norm" in names:
                     return True
                 if last_name(function) == "einsum":
                     return True

@@ -166,6 +166,7 @@ def other_loader(script: Script) -> Iterator[Finding]:
         statement = script.statement_of(call.node)
         if _comes_back(statement, given.id):
             continue
+        script.work.spend(len(script.nodes) // 10)
         for node in script.nodes:
             at = getattr(node, "lineno", 0)
             if (
@@ -200,7 +201,7 @@ def _trains_on(node: ast.AST, name: str, script: Script) -> bool:
     """A loop with a step over it, or a function called like training that is handed it."""
     match node:
         case ast.For(iter=over):
-            inside = {one.attr for one in ast.walk(node) if isinstance(one, ast.Attribute)}
+            inside = {one.attr for one in script.work.walk(node) if isinstance(one, ast.Attribute)}
             return name in sizes.looped_over(over) and bool({"backward", "step"} & inside)
         case ast.Call(func=function, args=arguments):
             called = last_name(function)

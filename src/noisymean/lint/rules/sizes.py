@@ -36,16 +36,6 @@ class Loader:
     drop_last: bool
 
 
-def names_of(node: ast.expr) -> list[str]:
-    """All identifiers in an expression."""
-    return names_in(node)
-
-
-def last_name_of(node: ast.expr) -> str:
-    """The last identifier of a dotted name."""
-    return last_name(node)
-
-
 def looped_over(node: ast.expr) -> list[str]:
     """The names that a loop goes through, whatever counts or shows them."""
     match node:

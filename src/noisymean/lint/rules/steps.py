@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from noisymean.lint.findings import Finding
 from noisymean.lint.rules.noise import Addition, noise_of
 from noisymean.lint.rules.opacus_calls import made_private
+from noisymean.lint.rules.together import together_of
 from noisymean.lint.script import Called, Script
 from noisymean.probe.reading.nodes import Scope, Value, last_name, names_in
 
@@ -33,35 +34,50 @@ _ROUNDS = re.compile(r"loader|epochs?|steps?$|iter|rounds?$|^T$|batches|dataset"
 
 
 def unclipped(script: Script) -> Iterator[Finding]:
-    """NM031: noise on gradients that are computed in this file, and nothing in it that clips."""
+    """NM031: noise on gradients, and nothing that clips in what belongs together with it and computes them."""
     noise = noise_of(script)
-    if not script.speaks_of_privacy or script.imports(*_LIBRARIES) or not noise.trains:
+    if script.imports(*_LIBRARIES) or not noise.is_private:
         return
-    if noise.additions and not noise.clips:
-        yield script.found("NM031", noise.additions[0].node)
+    seen: set[Scope] = set()
+    for one in noise.additions:
+        around = together_of(script).of(one.node)
+        if one.scope not in seen and noise.computes_gradients(around) and not noise.clips(around):
+            seen.add(one.scope)
+            yield script.found("NM031", one.node)
 
 
 def batch_clipped(script: Script) -> Iterator[Finding]:
-    """NM033: the only clipping is that of all gradients together, and noise is added to them."""
+    """NM033: the only clipping is that of all gradients together, and noise is added to them.
+
+    Where the function that adds the noise clips, it is asked alone: another one may do the same in another way.
+    """
     noise = noise_of(script)
-    if not script.speaks_of_privacy or script.imports(*_LIBRARIES):
+    if script.imports(*_LIBRARIES) or not noise.is_private:
         return
-    if noise.additions and noise.whole and not noise.by_record:
-        yield script.found("NM033", noise.whole[0].node)
+    seen: set[ast.AST] = set()
+    for one in noise.additions:
+        own = frozenset({one.scope})
+        for scopes in (own, together_of(script).of(one.node)):
+            whole = [call.node for call in noise.whole if call.scope in scopes]
+            single = any(script.scope_of(node) in scopes for node in noise.by_record)
+            if whole and not single and whole[0] not in seen:
+                seen.add(whole[0])
+                yield script.found("NM033", whole[0])
+            if whole:
+                break
 
 
 def without_noise(script: Script) -> Iterator[Finding]:
-    """NM032: single records are clipped, steps are taken, and nothing in the file is noise."""
+    """NM032: single records are clipped and steps are taken, and no noise in what belongs together with that."""
     noise = noise_of(script)
-    if (
-        not script.speaks_of_privacy
-        or script.imports(*_LIBRARIES, "optax")
-        or noise.speaks_of_noise
-        or not noise.trains
-    ):
+    if script.imports(*_LIBRARIES, "optax") or not noise.is_private:
         return
-    if noise.by_record:
-        yield script.found("NM032", noise.by_record[0])
+    seen: set[frozenset[Scope]] = set()
+    for node in noise.by_record:
+        around = together_of(script).of(node)
+        if around not in seen and noise.takes_steps(around) and not noise.is_noisy(around):
+            seen.add(around)
+            yield script.found("NM032", node)
 
 
 # --- seeds --------------------------------------------------------------------------------------------------------------
@@ -69,7 +85,7 @@ def without_noise(script: Script) -> Iterator[Finding]:
 
 def constant_seed(script: Script) -> Iterator[Finding]:
     """NM034, at the seed."""
-    if not script.speaks_of_privacy:
+    if not noise_of(script).is_private:
         return
     seen: set[int] = set()
     for node in (*_own_seeds(script), *_global_seeds(script), *_told_seeds(script)):
@@ -103,7 +119,7 @@ def _nodes_behind(node: ast.expr, scope: Scope, script: Script, depth: int) -> I
     """The calls in an expression, in what its names are assigned and in what its functions return."""
     if depth == 0:
         return
-    for one in ast.walk(node):
+    for one in script.work.walk(node):
         values: list[Value] = []
         match one:
             case ast.Name(id=name) if (at := scope.visible(name)) is not None:
@@ -134,6 +150,7 @@ def _source(draw: Called, script: Script) -> ast.expr | None:
 
 def _constant_seeds(node: ast.expr, scope: Scope, script: Script, depth: int = 10) -> Iterator[ast.expr]:
     """The calls with a constant seed that a generator or a key comes from."""
+    script.work.spend()
     if depth == 0:
         return
     values: list[Value] = []
@@ -234,7 +251,7 @@ def _told_seeds(script: Script) -> Iterator[ast.expr]:
 
 def reused(script: Script) -> Iterator[Finding]:
     """NM035: drawn before the loop that adds it; the same key, or the same seed, in every round."""
-    if not script.speaks_of_privacy:
+    if not noise_of(script).is_private:
         return
     seen: set[int] = set()
     draws = _noisy_draws(script)
@@ -291,31 +308,55 @@ def _calls_around(node: ast.expr, script: Script) -> bool:
 
 
 def _same_key(draws: list[Called], script: Script) -> Iterator[ast.expr]:
-    """A key of jax that a loop draws with and does not split."""
+    """A key of jax that is the same in every round of a loop around a draw."""
     for draw in draws:
         key = _source(draw, script)
-        if not isinstance(key, ast.Name) or "jax" not in draw.dotted:
-            continue
-        yield from _unsplit(key, draw.node, script, draw.node)
+        if key is not None and "jax" in draw.dotted:
+            yield from _unsplit(key, draw.node, script, draw.node)
 
 
-def _unsplit(key: ast.Name, node: ast.AST, script: Script, said: ast.expr, depth: int = 3) -> Iterator[ast.expr]:
+def _unsplit(key: ast.expr, node: ast.AST, script: Script, said: ast.expr, depth: int = 3) -> Iterator[ast.expr]:
+    """Where the key of a draw at `node` does not change with the rounds around it, or around the calls of its function."""
     loops = [loop for loop in script.loops_around(node) if _is_round(loop)]
-    scope = script.scope_of(node).visible(key.id)
-    if scope is None or depth == 0:
+    root = _root(key, loops[-1] if loops else None, script.scope_of(node), script)
+    if root is None or depth == 0:
         return
     if loops:
-        renewed = any(_inside(value.expression, loops[-1], script) for value in scope.assigned.get(key.id, []))
-        if not renewed and key.id not in scope.looped and key.id not in scope.parameters():
-            yield said
+        yield said
         return
+    scope = script.scope_of(node).visible(root.id)
     function = script.function_of(node)
-    if function is not None and key.id in scope.parameters() and scope.function is function:
-        for call, at in script.syntax.calls.get(function.name, [])[:4]:
-            called = script.call_at.get(call)
-            given = None if called is None else called.argument(scope.position(key.id), key.id)
-            if isinstance(given, ast.Name) and at is not scope:
-                yield from _unsplit(given, call, script, call, depth - 1)
+    if scope is None or function is None or scope.function is not function or root.id not in scope.parameters():
+        return
+    for call, at in script.syntax.calls.get(function.name, [])[:4]:
+        called = script.call_at.get(call)
+        given = None if called is None else called.argument(scope.position(root.id), root.id)
+        if isinstance(given, ast.Name) and at is not scope:
+            yield from _unsplit(given, call, script, call, depth - 1)
+
+
+def _root(key: ast.expr, loop: ast.AST | None, scope: Scope, script: Script, depth: int = 6) -> ast.Name | None:
+    """The name of a key that comes from outside of the loop and that this one is made of in the same way every time."""
+    script.work.spend()
+    match key:
+        case ast.Name(id=name) if depth and (at := scope.visible(name)) is not None:
+            if name in at.looped:
+                return None
+            values = [one for one in at.assigned.get(name, []) if loop is None or _inside(one.expression, loop, script)]
+            if not values:
+                return key
+            if len(values) > 1 or any(name in names_in(one.expression) for one in values):
+                # key, used = split(key)
+                return key if loop is None and name in at.parameters() else None
+            return _root(values[0].expression, loop, values[0].scope, script, depth - 1)
+        case ast.Subscript(value=inside, slice=ast.Constant()):
+            return _root(inside, loop, scope, script, depth)
+        case ast.Call(func=function, args=[first, *rest]) if last_name(function) in ("split", "fold_in", "clone"):
+            return (
+                _root(first, loop, scope, script, depth) if all(isinstance(one, ast.Constant) for one in rest) else None
+            )
+        case _:
+            return None
 
 
 def _seeded_again(draws: list[Called], script: Script) -> Iterator[ast.expr]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import islice, takewhile
 from typing import TypeAlias, final
 
@@ -13,6 +14,7 @@ from noisymean.probe.reading.nodes import Division, Product, Scope, Trail, Value
 from noisymean.probe.reading.origins import DEPTH, Origins
 from noisymean.probe.reading.source import CONSTANTS, OF_THE_DATA, Origin, Role, Statement, Sure
 from noisymean.probe.reading.syntax import NOT_SIZES, Syntax
+from noisymean.probe.reading.work import Exhausted
 
 _PLACEHOLDER = re.compile(r"^[gvx]$")
 _SIZE = re.compile(
@@ -49,16 +51,29 @@ class Candidates:
         self._syntax, self._flow = syntax, Flow(syntax)
         # denominators that were met as a factor already: they are not listed twice
         self._met: set[ast.AST] = set()
+        # scopes in which noise or gradients are handled, or near by
+        self._handles: dict[Scope, bool] = {}
+        self._near: dict[Scope, bool] = {}
 
     def statements(self) -> Iterator[Statement]:
         """All of them; products first, since a reciprocal belongs to what it multiplies."""
         for product in self._syntax.products:
-            yield from self._product(product)
+            yield from self._followed(product, self._product(product))
         for division in self._syntax.divisions:
             if division.by is None:
-                yield from self._mean(division)
+                yield from self._followed(division, self._mean(division))
             elif division.by not in self._met:
-                yield from self._division(division, division.by)
+                yield from self._followed(division, self._division(division, division.by))
+
+    def _followed(self, at: Division | Product, found: Iterator[Statement]) -> list[Statement]:
+        """What is found at one place; where it leads further than anything is followed, its file was not read to the end."""
+        file = at.scope.module
+        self._syntax.work.begin(file)
+        try:
+            return list(found)
+        except (Exhausted, RecursionError):
+            self._syntax.unfollowed.add(file)
+            return []
 
     # --- x / n ---------------------------------------------------------------------------------------------------------
 
@@ -132,8 +147,17 @@ class Candidates:
 
     def _near_noise(self, scope: Scope) -> bool:
         """Whether the function, one around it or one that calls it, handles noise or gradients."""
-        callers = [caller for _, caller in self._syntax.calls.get(scope.name, [])] if scope.name else []
-        return any(_is_named(name) for at in (*scope.outwards(), *callers) for name in at.names)
+        if scope not in self._near:
+            called = self._syntax.calls.get(scope.name, []) if scope.name else []
+            around = dict.fromkeys((*scope.outwards(), *(caller for _, caller in called)))
+            self._syntax.work.spend(len(called) + len(around))
+            self._near[scope] = any(map(self._handles_noise, around))
+        return self._near[scope]
+
+    def _handles_noise(self, scope: Scope) -> bool:
+        if scope not in self._handles:
+            self._handles[scope] = any(map(_is_named, scope.names))
+        return self._handles[scope]
 
     # --- x.mean(0) -----------------------------------------------------------------------------------------------------
 
@@ -182,6 +206,7 @@ class Candidates:
     def _reciprocals(self, value: Value, trail: Trail) -> Iterator[_Fraction]:
         """The fractions that a factor is made of: what is above and what is below the line."""
         node, scope = value.expression, value.scope
+        self._syntax.work.spend()
         if trail.depth == 0:
             return
         match node:
@@ -278,6 +303,7 @@ def _is_sized(node: ast.expr) -> bool:
     return any(_SIZE.search(name) and not NOT_SIZES.search(name) for name in names_in(node))
 
 
+@lru_cache(maxsize=1024)
 def _text(node: ast.AST) -> str:
     """On one line."""
     try:
@@ -290,7 +316,7 @@ def _assigned(statement: ast.AST) -> list[str]:
     """The names in what a statement assigns to."""
     match statement:
         case ast.Assign(targets=[target, *_]) | ast.AnnAssign(target=target) | ast.AugAssign(target=target):
-            return names_in(target)
+            return list(names_in(target))
         case _:
             return []
 

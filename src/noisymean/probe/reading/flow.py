@@ -72,6 +72,7 @@ class Flow:
 
     def _of(self, value: Value, trail: Trail) -> Contents:
         node, scope = value.expression, value.scope
+        self.syntax.work.spend()
         if trail.depth == 0 or len(trail.seen) > _MOST_NAMES:
             return Contents.UNSEEN
         match node:

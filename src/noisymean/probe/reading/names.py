@@ -32,6 +32,10 @@ CASTS = re.compile(
     r"cast|float|float32|float64|double|asarray|array|tensor|as_tensor|maximum|minimum|max|min|convert_to_tensor|abs|clamp_?|clip_?"
     r"|item|to|type|astype|detach|cpu|cuda|clone|copy|squeeze|unsqueeze|reshape|view|expand_dims|sqrt|full|full_like|where|stop_gradient"
 )
+# Random numbers of which rows are chosen.
+CHANCE = re.compile(
+    r"permutation|randperm|choices?|sample|randint|integers|rand|random|random_sample|uniform|bernoulli|binomial|shuffle"
+)
 WHOLE = re.compile(r"int|floor|round|ceil|trunc|int32|int64|long|rint|floor_divide|round_|floor_")
 COUNTS = re.compile(r"sum|count_nonzero|bincount|nansum|reduce_sum|psum")
 SETTINGS = re.compile(

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
 from typing import TypeAlias, final
 
 _MODULES = ("torch", "np", "numpy", "jnp", "jax", "tf", "onp", "math", "statistics", "K")
+# Deeper than any code of people; what follows values through code needs some frames for each level.
+DEEPEST = 150
 Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 
@@ -26,12 +29,19 @@ class Scope:
     names: set[str] = field(default_factory=set)
     # names that belong to a function or module around this one
     shared: set[str] = field(default_factory=set)
+    # by what a name is indexed here: `rows[chosen]`
+    picked: dict[str, list[ast.expr]] = field(default_factory=dict)
 
-    def parameters(self) -> list[str]:
+    @cached_property
+    def _positions(self) -> dict[str, int]:
         if self.function is None:
-            return []
+            return {}
         arguments = self.function.args
-        return [one.arg for one in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
+        return {one.arg: at for at, one in enumerate((*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs))}
+
+    def parameters(self) -> dict[str, int]:
+        """Their names in order, each with its position."""
+        return self._positions
 
     @property
     def name(self) -> str:
@@ -46,13 +56,14 @@ class Scope:
     def position(self, parameter: str) -> int:
         """Where a call has the argument for a parameter: `self` is not passed by the caller."""
         parameters = self.parameters()
-        return parameters.index(parameter) - (parameters[0] in ("self", "cls"))
+        return parameters[parameter] - (next(iter(parameters)) in ("self", "cls"))
 
     def outwards(self) -> Iterator[Scope]:
         """This scope, the one around it, and so on to the module."""
-        yield self
-        if self.parent is not None:
-            yield from self.parent.outwards()
+        at: Scope | None = self
+        while at is not None:
+            yield at
+            at = at.parent
 
     def visible(self, name: str, *, looped: bool = True) -> Scope | None:
         """The innermost scope, from this one outwards, that gives the name a value."""
@@ -134,6 +145,16 @@ class Product(Place):
     right: ast.expr
 
 
+def is_deeper(tree: ast.AST, most: int = DEEPEST) -> bool:
+    """Whether nodes are nested deeper than that; level by level, so that it does not go down with what it measures."""
+    level: list[ast.AST] = [tree]
+    for _ in range(most):
+        level = [child for node in level for child in ast.iter_child_nodes(node)]
+        if not level:
+            return False
+    return True
+
+
 def is_module(node: ast.expr) -> bool:
     """numpy, jax.numpy and the like by their usual names."""
     while isinstance(node, ast.Attribute):
@@ -141,9 +162,10 @@ def is_module(node: ast.expr) -> bool:
     return isinstance(node, ast.Name) and node.id in _MODULES
 
 
-def names_in(node: ast.AST) -> list[str]:
+@lru_cache(maxsize=4096)
+def names_in(node: ast.AST) -> Sequence[str]:
     """Identifiers in an expression."""
-    return [last_name(one) for one in ast.walk(node) if isinstance(one, ast.Name | ast.Attribute)]
+    return tuple(last_name(one) for one in ast.walk(node) if isinstance(one, ast.Name | ast.Attribute))
 
 
 def last_name(node: ast.expr) -> str:

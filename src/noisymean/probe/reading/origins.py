@@ -36,6 +36,7 @@ class Origins:
     def of(self, value: Value, trail: Trail) -> set[Origin]:
         """Where an expression's value comes from."""
         node, scope = value.expression, value.scope
+        self.syntax.work.spend()
         if trail.depth == 0 or len(trail.seen) > _MOST_NAMES:
             return {Origin.UNKNOWN}
 
@@ -50,8 +51,8 @@ class Origins:
                 return self._in(parts(node), scope, trail)
             case ast.Subscript():
                 return self._element(node, scope, trail)
-            case ast.Attribute(attr="shape") if value.index == 0:
-                return {Origin.UNKNOWN} if _is_part(node) else {Origin.BATCH}
+            case ast.Attribute(attr="shape", value=owner) if value.index == 0:
+                return {Origin.UNKNOWN} if _is_part(node) else self._rows(owner, scope)
             case ast.Name(id=name):
                 return self._named(name, scope, trail)
             case ast.Attribute():
@@ -85,7 +86,8 @@ class Origins:
         owner, chosen = node.value, node.slice
         shaped = "shape" in names_in(owner)
         if shaped and isinstance(chosen, ast.Constant) and chosen.value == 0:
-            return {Origin.UNKNOWN} if _is_part(owner) else {Origin.BATCH}
+            array = owner.value if isinstance(owner, ast.Attribute) else owner
+            return {Origin.UNKNOWN} if _is_part(owner) else self._rows(array, scope)
         found = self._in([owner], scope, trail)
         spread = not isinstance(chosen, ast.Constant | ast.Name) or found <= {Origin.NORM}
         return found if spread and not shaped else {Origin.UNKNOWN}
@@ -100,9 +102,10 @@ class Origins:
         if name in self.syntax.defined and name in self.syntax.returned:
             return self._returned(name, value.index, trail)
         if name == "len" and node.args:
-            return _length(node.args[0])
+            found = _length(node.args[0])
+            return self._rows(node.args[0], scope) if found == {Origin.BATCH} else found
         if name == "size" and owner is not None and [getattr(one, "value", None) for one in node.args] == [0]:
-            return {Origin.BATCH}
+            return self._rows(owner, scope)
         if names.NORM_CALLS.fullmatch(name):
             return {Origin.NORM}
         if names.COUNTS.fullmatch(name):
@@ -121,6 +124,30 @@ class Origins:
                 values.append(owner)
             return _together(self._in(values, scope, trail), product=False) or {Origin.UNKNOWN}
         return {Origin.UNKNOWN}
+
+    def _rows(self, array: ast.expr, scope: Scope) -> set[Origin]:
+        """Of an array of records: those of a batch, or all of them where batches are drawn from it by chance."""
+        name = array.id if isinstance(array, ast.Name) else ""
+        at = scope.visible(name)
+        places = () if at is None else {id(one): one for one in (scope, at)}.values()
+        chosen = [Value(one, place) for place in places for one in place.picked.get(name, ())]
+        return {Origin.DATASET if any(self._is_by_chance(one, Trail(4)) for one in chosen) else Origin.BATCH}
+
+    def _is_by_chance(self, value: Value, trail: Trail) -> bool:
+        """Whether rows are chosen by random numbers: a part of a permutation, a choice, coins."""
+        for node in ast.walk(value.expression):
+            self.syntax.work.spend()
+            match node:
+                case ast.Call(func=function) if names.CHANCE.fullmatch(last_name(function)):
+                    return True
+                case ast.Name(id=name) if trail.depth and (at := value.scope.visible(name)) is not None:
+                    if trail.first(name, id(at)):
+                        behind = (*at.assigned.get(name, ()), *at.looped.get(name, ()))
+                        if any(self._is_by_chance(one, trail.on()) for one in behind):
+                            return True
+                case _:
+                    pass
+        return False
 
     def _sum(self, node: ast.Call, owner: ast.expr | None, value: Value, trail: Trail) -> set[Origin]:
         """What `x.sum()` or `sum(x)` says of a size.
@@ -237,7 +264,9 @@ class Origins:
     def _by_position(self, called: str, position: int) -> tuple[list[Value], bool]:
         """What calls of `called` have at one position, and whether one has `*args` or `**kwargs`, which may hide it."""
         values, starred = [], False
-        for call, at in self.syntax.calls.get(called, []):
+        calls = self.syntax.calls.get(called, [])
+        self.syntax.work.spend(len(calls))
+        for call, at in calls:
             if any(isinstance(one, ast.Starred) for one in call.args) or any(one.arg is None for one in call.keywords):
                 starred = True
             elif 0 <= position < len(call.args):
@@ -266,7 +295,9 @@ class Origins:
         """What is passed under that keyword; every keyword is followed once. What other packages are told does not count."""
         if not trail.first(name, -1):
             return set()
-        values = [value for call, value in self.syntax.keywords.get(name, []) if self._may_reach(call, called)]
+        given = self.syntax.keywords.get(name, [])
+        self.syntax.work.spend(len(given))
+        values = [value for call, value in given if self._may_reach(call, called)]
         return self._of_all(values, trail)
 
     def _may_reach(self, call: ast.Call, called: str | None) -> bool:

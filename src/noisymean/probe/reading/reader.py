@@ -26,12 +26,12 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from noisymean.probe.reading.candidates import Candidates
-from noisymean.probe.reading.nodes import last_name
+from noisymean.probe.reading.nodes import is_deeper, last_name
 from noisymean.probe.reading.source import Poisson, Source
 from noisymean.probe.reading.syntax import Syntax
 
 # Part of the key of cached results.
-VERSION = 2
+VERSION = 3
 _LEFT_OUT = re.compile(
     r"(^|/)(tests?|docs?|examples?|benchmarks?|tutorials?|research)(/|$)|(^|/)(test_[^/]*|[^/]*_test|conftest|setup)\.py$"
 )
@@ -46,9 +46,11 @@ def read_source(folder: Path) -> Source:
         if file != folder and is_left_out(name):
             continue
         try:
-            modules.append((name, ast.parse(file.read_bytes(), filename=name)))
-        except (SyntaxError, ValueError, OSError, RecursionError):
+            module = ast.parse(file.read_bytes(), filename=name)
+        except (SyntaxError, ValueError, OSError, RecursionError, MemoryError):
             modules.append((name, None))
+        else:
+            modules.append((name, None if is_deeper(module) else module))
     return read_modules(modules)
 
 
@@ -69,6 +71,7 @@ def read_modules(modules: Iterable[tuple[str, ast.Module | None]]) -> Source:
         else:
             library.add(name, module)
     statements = sorted(Candidates(library).statements(), key=lambda one: (one.file, one.line))
+    unreadable += sorted(library.unfollowed)
     return Source(tuple(dict.fromkeys(statements)), _poisson(library), count, tuple(unreadable))
 
 

@@ -23,6 +23,7 @@ from noisymean.probe.reading.nodes import (
     last_name,
     names_in,
 )
+from noisymean.probe.reading.work import Work
 
 _QUOTIENT = re.compile(
     r"(_foreach_)?(safe_)?(div|divide|true_?div(ide)?|itruediv|__i?truediv__|floor_divide|div_no_nan)(_no_nan)?_?"
@@ -47,6 +48,9 @@ class Syntax:
     """All modules of a package: what is assigned under which name, what functions return, what is divided."""
 
     def __init__(self) -> None:
+        self.work = Work()
+        # files that were not followed to the end
+        self.unfollowed: set[str] = set()
         self.modules: dict[str, ast.Module] = {}
         # of the nodes that have one: modules, classes, functions and lambdas
         self.scopes: dict[ast.AST, Scope] = {}
@@ -76,6 +80,7 @@ class Syntax:
     def attributes(self, node: ast.Attribute, scope: Scope | None = None) -> list[Value]:
         """What is assigned to any attribute of that name; with a scope, of self by its own class only, if it does that."""
         found = self._attributes.get(node.attr, [])
+        self.work.spend(len(found))
         if scope is not None and last_name(node.value) == "self" and scope.owner:
             own = [value for value, owner in found if owner == scope.owner]
             found = [one for one in found if one[1] in (scope.owner, None)] if own else found
@@ -84,7 +89,9 @@ class Syntax:
     def passed(self, parameter: str, scope: Scope) -> list[Value]:
         """What the calls of a function hand over for one of its parameters, by position or by keyword."""
         found, position = [], scope.position(parameter)
-        for call, at in self.calls.get(scope.called, []) if scope.called else []:
+        calls = self.calls.get(scope.called, []) if scope.called else []
+        self.work.spend(len(calls))
+        for call, at in calls:
             if 0 <= position < len(call.args):
                 found.append(Value(call.args[position], at))
             found += [Value(one.value, at) for one in call.keywords if one.arg == parameter]
@@ -233,6 +240,8 @@ class Syntax:
                 scope.names.add(name)
                 if node not in self._called and isinstance(node.ctx, ast.Load):
                     self.handed_on.add(name)
+            case ast.Subscript(value=ast.Name(id=name), slice=chosen, ctx=ast.Load()):
+                scope.picked.setdefault(name, []).append(chosen)
             case ast.Global(names=shared) | ast.Nonlocal(names=shared):
                 scope.shared.update(shared)
             case ast.Return(value=ast.expr() as value) if scope.name:
