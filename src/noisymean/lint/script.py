@@ -33,6 +33,7 @@ _VOCABULARY = re.compile(
     r"|make_private|noise_?mult|opacus|l2_norm_clip|\b(compute_|get_)?rdp\b|rdp_?accountant|moments?_?accountant",
     re.IGNORECASE,
 )
+_LICENCE = re.compile(r"copyright|licen[cs]e|https?://", re.IGNORECASE)
 _HINTS = (
     re.compile(r"max_grad_norm|clip_norm|norm_clip|clipping_norm", re.IGNORECASE),
     re.compile(r"per[-_ ]?(sample|example|record)|grad_sample", re.IGNORECASE),
@@ -409,7 +410,8 @@ class Script:
     @cached_property
     def speaks_of_privacy(self) -> bool:
         """Whether anything in the file, its comments included, is about DP."""
-        source = self.text.source
+        # a licence names its holders, not what the code does
+        source = "\n".join(one.text for one in self.text.lines if not _LICENCE.search(one.text))
         return bool(_VOCABULARY.search(source)) or sum(bool(one.search(source)) for one in _HINTS) >= 2
 
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from noisymean.lint.findings import Finding
-from noisymean.lint.rules.noise import Addition, Noise, noise_of
+from noisymean.lint.rules.noise import Addition, noise_of
 from noisymean.lint.script import Script
 from noisymean.probe.reading.candidates import Candidates
 from noisymean.probe.reading.nodes import Scope, last_name, names_in
@@ -33,9 +33,12 @@ def divides(script: Script) -> Iterator[Finding]:
     seen: set[int] = set()
     for one in sorted(Candidates(script.syntax).statements(), key=lambda one: one.line):
         rule = _rule(one)
-        if rule is not None and one.line not in seen and _is_noisy(one, noise):
+        if rule is None or one.line in seen:
+            continue
+        node = _at(one, script)
+        if one.noisy or _gets_noise(node, script):
             seen.add(one.line)
-            yield script.found(rule, _at(one, script), f"Here: by {one.by}.")
+            yield script.found(rule, node, f"Here: by {one.by}.")
 
 
 def _rule(one: Statement) -> str | None:
@@ -44,9 +47,18 @@ def _rule(one: Statement) -> str | None:
     return next((rule for origin, rule in _RULES.items() if origin in one.origins), None)
 
 
-def _is_noisy(one: Statement, noise: Noise) -> bool:
-    """Noise is in it, or is added in this file to what is made of it."""
-    return one.noisy or bool(noise.additions)
+def _gets_noise(node: ast.AST, script: Script) -> bool:
+    """Whether noise is added to what is made of it: in the same function, or to the name that it or its function has."""
+    function = script.function_of(node)
+    targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+    results = {name for one in targets if isinstance(one, ast.expr) for name in names_in(one)}
+    results |= set() if function is None else {function.name}
+    for one in noise_of(script).additions:
+        if function is not None and one.scope.function is function:
+            return True
+        if results & set(_names_behind(one.gradient, one.scope, script, 6)):
+            return True
+    return False
 
 
 def _at(one: Statement, script: Script) -> ast.AST:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from noisymean.lint.findings import Finding
+from noisymean.lint.rules.noise import noise_of
 from noisymean.lint.script import Called, Script
 
 _OPTAX = re.compile(r"dpsgd|differentially_private_aggregate")
@@ -14,7 +15,7 @@ _TENSORFLOW = re.compile(
     r"|make_(keras_|vectorized_|gaussian_)*\w*optimizer_class|DPModel|DPSequential|make_dp_model_class"
 )
 _JAX_CONFIG = re.compile(r"DPKerasConfig")
-_CLIPPED = re.compile(r"clipped_grad|clipped_fun|clipped_grad_with_aux|clipped_value_and_grad")
+_CLIPPED = re.compile(r"clipped_grad|clipped_grad_with_aux|clipped_value_and_grad")
 _POISSON = re.compile(r"poisson|batch_?selection|balls_?in_?bins|b_?min_?sep|execution_plan", re.IGNORECASE)
 
 
@@ -51,6 +52,9 @@ def jax_privacy(script: Script) -> Iterator[Finding]:
             yield script.found("NM014", call.node)
     draws = any(_POISSON.search(name) for one in script.syntax.scopes.values() for name in one.names)
     if draws or any(_POISSON.search(one) for one in (*script.modules, *script.aliases)):
+        return
+    if not noise_of(script).takes_steps(script.syntax.scopes.values()):
+        # nothing is trained here
         return
     for call in script.calls_of(_CLIPPED.pattern):
         if "jax_privacy" in call.dotted:

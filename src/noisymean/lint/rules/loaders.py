@@ -120,7 +120,7 @@ def batch_size(script: Script) -> Iterator[Finding]:
         for keyword in call.node.keywords:
             if keyword.arg is None or not _BATCH_SIZE.search(keyword.arg):
                 continue
-            if call.name.endswith("DataLoader") and call.node not in private:
+            if call.name.endswith("DataLoader") and (call.node not in private or _reads_everything(call, script)):
                 continue
             if _is_private_call(call, keyword.arg, private) and script.is_of_the_data(keyword.value, call.scope):
                 yield script.found("NM008", call.node)
@@ -132,6 +132,17 @@ def batch_size(script: Script) -> Iterator[Finding]:
             case ast.Assign(targets=[ast.Attribute(attr=name)], value=value) if _EXPECTED.search(name):
                 if script.is_of_the_data(value, script.scope_of(node)):
                     yield script.found("NM008", node)
+
+
+def _reads_everything(call: Called, script: Script) -> bool:
+    """`DataLoader(data, batch_size=len(data))` of which only the first batch is taken: a way to read a dataset."""
+    size, data = call.argument(1, "batch_size"), call.argument(0, "dataset")
+    match size:
+        case ast.Call(func=ast.Name(id="len"), args=[counted]) if data is not None:
+            same = ast.dump(counted) == ast.dump(data)
+            return same and any(one.name == "next" for one in script.calls)
+        case _:
+            return False
 
 
 def _is_private_call(call: Called, keyword: str, private: set[ast.Call]) -> bool:

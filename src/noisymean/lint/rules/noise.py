@@ -50,7 +50,9 @@ _RECORDS = re.compile(
 _ROUNDS = re.compile(r"loader|epochs?|steps?$|iter|round|num_batches|^T$|train_ds|dataset$|batches", re.IGNORECASE)
 _PARAMETERS = re.compile(r"param|layer|module|weight|leaves|named|group", re.IGNORECASE)
 _LIMITS = re.compile(r"min|max|minimum|maximum|clamp_?|clip|where|fmin|fmax|relu")
-_BACKWARD = re.compile(r"backward|(value_and_)?grads?|gradients?|jacrev|jacfwd|vjp|autograd|compute_gradients")
+_DIFFERENTIATES = re.compile(r"(value_and_)?grad|gradient|GradientTape|jacrev|jacobian|vjp|GradValues")
+_PACKAGES = ("torch", "jax", "tensorflow", "tf", "autograd", "functorch", "objax", "flax", "haiku", "mlx", "equinox")
+_FORMULA = re.compile(r"grad|^d_?[wb]$|^g$", re.IGNORECASE)
 _STEPS = re.compile(r"step|apply_gradients|apply_updates|assign_sub|fit")
 _STEP_LENGTH = re.compile(r"^(lr|eta|alpha|step_?size|learning_?rate)$|_lr$|^lr_|learning_?rate", re.IGNORECASE)
 # Names of what adds noise out of sight.
@@ -334,8 +336,22 @@ class Noise:
         return self.script.speaks_of_privacy or (bool(self.additions) and bool(self.by_record))
 
     def computes_gradients(self, scopes: Collection[Scope]) -> bool:
-        """Whether gradients are computed in any of these."""
-        return any(_BACKWARD.fullmatch(name) for scope in scopes for name in scope.names)
+        """Whether gradients are computed in any of these: propagated back, by a package that differentiates, or by a formula."""
+        return any(self.script.scope_of(one) in scopes for one in self._computed)
+
+    @cached_property
+    def _computed(self) -> list[ast.AST]:
+        found: list[ast.AST] = []
+        for call in self.script.calls:
+            package = call.dotted.partition(".")[0]
+            if call.name == "backward" or (_DIFFERENTIATES.fullmatch(call.name) and package in _PACKAGES):
+                found.append(call.node)
+        for node in self.script.nodes:
+            match node:
+                case ast.Assign(targets=[ast.Name(id=name)], value=value) if _FORMULA.search(name):
+                    if any(_multiplies_matrices(one) for one in self.script.work.walk(value)):
+                        found.append(node)
+        return found
 
     def takes_steps(self, scopes: Collection[Scope]) -> bool:
         """Whether weights are changed along gradients in any of these."""
@@ -375,6 +391,16 @@ class Noise:
         return any(_NOISE.search(name) and not _SAYS.search(name) for name in names) or any(
             _NOISY_PARTS.fullmatch(name) for name in made
         )
+
+
+def _multiplies_matrices(node: ast.AST) -> bool:
+    match node:
+        case ast.BinOp(op=ast.MatMult()) | ast.Attribute(attr="T"):
+            return True
+        case ast.Call(func=function):
+            return last_name(function) in ("dot", "matmul", "einsum", "mm", "outer")
+        case _:
+            return False
 
 
 def _norm_named(node: ast.expr) -> bool:

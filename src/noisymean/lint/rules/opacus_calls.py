@@ -37,7 +37,9 @@ def _is_opacus(call: Called, script: Script) -> bool:
         return False
     told = call.keywords.keys() & {"data_loader", "max_grad_norm", "target_epsilon", "poisson_sampling", "optimizer"}
     named = owner is not None and any(_ENGINE.search(name) for name in names_in(owner))
-    return owner is not None and (bool(told) or script.imports("opacus") or named)
+    # what is told nothing may still be an engine's by its name, or by what it unpacks
+    several = call.hides or len(call.arguments) > 1
+    return owner is not None and (bool(told) or named or (several and script.imports("opacus")))
 
 
 def _is_super(call: ast.Call) -> bool:

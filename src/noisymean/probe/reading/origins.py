@@ -201,6 +201,9 @@ class Origins:
         if not trail.first(name, id(at)):
             return set()
         found = self._of_all(at.assigned.get(name, []), trail)
+        if Origin.BATCH in found and names.DATASET.search(name):
+            # num_train = x.shape[0]
+            found = found - {Origin.BATCH} | {Origin.DATASET}
         if at.function is None:
             # a name of a module may be set from outside it, or come from another one
             found |= self._of_all(self.syntax.attributes(ast.Attribute(ast.Name("module"), name)), trail)
