@@ -70,7 +70,7 @@ def test_the_wheel_has_all_and_only_the_package(built: Path) -> None:
         if path.is_file() and "__pycache__" not in path.parts
     }
     assert wanted <= names
-    assert {"noisymean/py.typed", "pytest_noisymean/py.typed"} <= names
+    assert {"noisymean/py.typed", "pytest_noisymean/py.typed", "noisymean/lint/rules.md"} <= names
     assert {name.split("/")[0].split("-")[0] for name in names} == {"noisymean", "pytest_noisymean"}
 
 
@@ -79,6 +79,8 @@ def test_the_source_can_be_built_and_tested_from(built: Path) -> None:
         names = {name.split("/", 1)[1] for name in archive.getnames() if "/" in name}
     for needed in ("pyproject.toml", "README.md", "LICENSE", "Makefile", "constraints.txt", "tests/conftest.py"):
         assert needed in names
+    # what others run in their CI
+    assert {".pre-commit-hooks.yaml", "action.yml", "docs/rules.md"} <= names
 
 
 def declared(name: str, found: dict[str, metadata.Distribution]) -> dict[str, metadata.Distribution]:
