@@ -220,9 +220,12 @@ def _labels(records: Iterable[Mapping[str, Any]]) -> tuple[Label, ...]:
 
 
 def audited(folder: Path) -> list[dict[str, Any]]:
-    """What `noisymean code-audit FOLDER --json` finds; RuntimeError with its last line if it prints no JSON."""
-    command = [str(Path(sys.executable).with_name("noisymean")), "code-audit", str(folder), "--json"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    """What `noisymean code-audit . --json` finds in FOLDER; RuntimeError with its last line if it prints no JSON.
+
+    Run there, since places are told from where it is run: each is then as labels name it.
+    """
+    command = [str(Path(sys.executable).with_name("noisymean")), "code-audit", ".", "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
     try:
         answer = json.loads(done.stdout)
         return list(answer["findings"])
@@ -316,6 +319,7 @@ def record(measured: Measured, sets: Sequence[str]) -> dict[str, Any]:
         "absent": [str(one) for one in measured.absent],
         "changed": [str(one) for one in measured.changed],
         "failed": [{"folder": folder.name, "said": said} for folder, said in measured.failed],
+        "unlabelled": [f"{folder.name}/{file}" for folder, file in measured.unlabelled],
     }
 
 
