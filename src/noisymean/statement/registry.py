@@ -101,11 +101,11 @@ def registry_record(
 
 
 def _variant(answer: Account) -> dict[str, object]:
-    return {} if answer.value(answer.guarantee) is None else {"variant_name": "Approximate DP"}
+    return {} if sentences.guaranteed(answer) is None else {"variant_name": "Approximate DP"}
 
 
 def _parameters(answer: Account) -> dict[str, object]:
-    found = answer.value(answer.guarantee)
+    found = sentences.guaranteed(answer)
     if found is None:
         return {}
     sound = float(at_most(found, _DIGITS))

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from enum import StrEnum
 from fractions import Fraction
 
-from noisymean.accounts import Account
+from noisymean.accounts import Account, Pair
 from noisymean.gdp import SMALL_REGRET, GaussianDP
 from noisymean.mechanisms import EASGM, FEASGM, SGM, Adjacency, Mechanism, Sampling, Segment
 from noisymean.outward import Rounding, at_least, at_most, plain
@@ -20,6 +20,7 @@ from noisymean.report import account_words
 from noisymean.words import (
     BEYOND_DOUBLES,
     NONE_KNOWN,
+    EpochsDiffer,
     HoldsForOthers,
     Note,
     NotPoisson,
@@ -85,7 +86,7 @@ def all_sentences(answer: Account, gaussian: GaussianDP | None, unit: str, *, un
         Topic.UNIT: _unit(answer, unit, told=unit_told),
         Topic.CLAIM: _claim(answer),
         Topic.GUARANTEE: _guarantee(answer),
-        Topic.GAUSSIAN: "" if gaussian is None else gaussian_words(gaussian),
+        Topic.GAUSSIAN: "" if gaussian is None else gaussian_words(gaussian, _conditions(answer)),
         Topic.PUBLIC: public(answer),
         Topic.NOTES: _notes(answer),
         Topic.GROUNDS: _grounds(answer),
@@ -119,9 +120,15 @@ def leaked_number(answer: Account) -> str:
     return number(answer.value(answer.leakage), at_least)
 
 
+def guaranteed(answer: Account) -> float | None:
+    """What is guaranteed; None where nothing is, or a delta of 1, which every program has."""
+    value = answer.value(answer.guarantee)
+    return None if value is None or (not answer.asked_delta and value >= 1.0) else value
+
+
 def guaranteed_number(answer: Account) -> str:
-    """What is guaranteed, rounded up."""
-    return number(answer.value(answer.guarantee), at_most, unknown=NONE_KNOWN)
+    """The same, rounded up."""
+    return number(guaranteed(answer), at_most, unknown=NONE_KNOWN)
 
 
 # --- sentences -------------------------------------------------------------------------------------------------------------
@@ -133,8 +140,8 @@ def training(answer: Account) -> str:
     each = "; ".join(f"{_steps(one.steps)}, {_round(one)}" for one in answer.segments)
     lead = f"The model was trained with DP-SGD in {_steps(answer.steps)}"
     how = (
-        " In each step every gradient of the batch is clipped to one bound, and the noise is added to every coordinate of the sum"
-        " of the clipped gradients, before it is divided."
+        " In each step the gradient of every record of the batch is clipped to one bound, and the noise is added to every"
+        " coordinate of the sum of the clipped gradients, before it is divided."
     )
     if several:
         return f"{lead}: {each}.{how}"
@@ -181,7 +188,7 @@ def _unit(answer: Account, unit: str, *, told: bool) -> str:
     whole = (
         ""
         if not told
-        else " This holds for it as far as all that it contributes is one record, sampled and clipped as a whole."
+        else " The bounds are for this unit if all that it contributes is one record, sampled and clipped as a whole."
     )
     return f"The privacy unit is {unit}{assumed}. {neighbours(answer)}{whole}"
 
@@ -191,7 +198,9 @@ def neighbours(answer: Account) -> str:
     differ = f"Neighbouring datasets differ in one record {answer.change}"
     match answer.adjacency:
         case Adjacency.ADD_REMOVE:
-            return f"{differ}."
+            other = {one.pair.change for one in answer.neighbours} ^ {one.change for one in Pair}
+            one_way = any(one.mechanism.knows_size for one in answer.segments) and other
+            return f"{differ}; nothing is said about one {' or '.join(other)}." if one_way else f"{differ}."
         case Adjacency.ZERO_OUT:
             return (
                 f"{differ}, that is put in place of one whose gradient is zero: both datasets have the same number of records,"
@@ -205,24 +214,30 @@ def _claim(answer: Account) -> str:
     reported = f"{symbol(answer)} = {claimed_number(answer)} at {given(answer)}"
     about = "for Poisson sampling and one record added or removed"
     accountants = f"An accountant of the noisy sum reports {reported} {about}."
+    # accountants make their claim for one record added or removed, and for nothing else
+    usual = answer.adjacency is Adjacency.ADD_REMOVE
     match answer.verdict:
-        case "violated":
-            # accountants make their claim for one record added or removed, and for nothing else
-            usual = answer.adjacency is Adjacency.ADD_REMOVE
-            claim = "The claim of" if usual else f"As a claim for one record {answer.change},"
+        case "violated" if usual:
             return (
                 f"{accountants} That is not the privacy of this training: {_lost(answer)}."
-                f" {claim} {symbol(answer)} = {claimed_number(answer)} is violated."
+                f" The claim of {symbol(answer)} = {claimed_number(answer)} is violated."
             )
+        case "violated":
+            return (
+                f"{accountants} That says nothing of one record {answer.change}: {_lost(answer)}."
+                f" As a claim for one record {answer.change}, {symbol(answer)} = {claimed_number(answer)} is violated."
+            )
+        case "holds" if guaranteed(answer) is None:
+            return f"{accountants} Every program satisfies that, whatever it does."
         case "holds":
             return (
                 f"The training is (ε, δ)-differentially private with {symbol(answer)} = {guaranteed_number(answer)} at"
-                f" {given(answer)}, {answer.condition}, if it ran as it is described here."
+                f" {given(answer)}, {_conditions(answer)}."
             )
         case "undetermined" if answer.holds_for_others:
             return (
-                f"{accountants} The guarantee below is no larger, but it is for one record {answer.change}; nobody has said that"
-                " the claim is for these neighbours, and so whether it holds is undetermined."
+                f"{accountants} What is guaranteed for one record {answer.change} is no larger, but nobody has said that the"
+                " claim is for these neighbours, and so whether it holds is undetermined."
             )
         case "undetermined":
             return (
@@ -232,28 +247,31 @@ def _claim(answer: Account) -> str:
 
 
 def _lost(answer: Account) -> str:
+    pair = for_people(str(answer.leakage.pair))
     return (
-        f"whoever sees every step tells two neighbouring datasets apart with {symbol(answer)} of at least"
-        f" {leaked_number(answer)} at {given(answer)} ({for_people(str(answer.leakage.pair))}; C is the clipping bound)"
+        f"of two neighbouring datasets ({pair}; C is the clipping bound) and for whoever sees every step, no {symbol(answer)}"
+        f" below {leaked_number(answer)} holds at {given(answer)}"
     )
+
+
+def _conditions(answer: Account) -> str:
+    """What every bound is for, with the number of records where it is for no other."""
+    size = _size_that_matters(answer)
+    records = "" if size is None else f", where the dataset has {size:,} records"
+    return f"{answer.condition}{records}, if it ran as it is described here"
 
 
 def _guarantee(answer: Account) -> str:
+    bounded = f"{symbol(answer)} at {given(answer)}"
     if answer.value(answer.guarantee) is None:
         reasons = account_words.why_no_guarantee(answer)
-        return f"No upper bound on {symbol(answer)} is known{'' if reasons is None else f': {for_people(reasons)}'}."
-    size = _size_that_matters(answer)
-    only = (
-        ""
-        if size is None
-        else f" It is a bound for datasets of {size:,} records and these neighbours, not for every number."
-    )
+        why = "" if reasons is None else f": {for_people(reasons)}"
+        return f"No upper bound on {bounded} is known for this training{why}."
+    if guaranteed(answer) is None:
+        return f"No upper bound on {bounded} is known for this training but 1, which every program satisfies."
     if answer.verdict == "holds":
-        return only.strip()
-    return (
-        f"What is guaranteed is {symbol(answer)} = {guaranteed_number(answer)} at {given(answer)}, {answer.condition}, if it ran"
-        f" as it is described here.{only}"
-    )
+        return ""
+    return f"What is guaranteed is {symbol(answer)} = {guaranteed_number(answer)} at {given(answer)}, {_conditions(answer)}."
 
 
 def _size_that_matters(answer: Account) -> int | None:
@@ -265,26 +283,25 @@ def _size_that_matters(answer: Account) -> int | None:
     )
 
 
-def gaussian_words(found: GaussianDP) -> str:
+def gaussian_words(found: GaussianDP, conditions: str) -> str:
     """mu-GDP with its regret, or why not."""
     if found.mu is None or found.regret is None:
         return f"No μ of Gaussian differential privacy is given{'' if found.why is None else f': {found.why}'}."
-    mu = number(found.mu, at_most)
-    lead = f"On the same conditions it is μ-GDP with μ = {mu}"
-    if not found.slack:
-        lead += ": its trade-off function is nowhere below that of N(0, 1) and N(μ, 1)."
-    else:
+    lead = f"The training is μ-Gaussian differentially private with μ = {number(found.mu, at_most)}"
+    if found.slack:
+        slack = exactly(found.slack)
         lead += (
-            f" up to {exactly(found.slack)}: nowhere is its trade-off function more than that below the one of N(0, 1) and"
+            f" up to {slack}, {conditions}: nowhere is its trade-off function more than {slack} below that of N(0, 1) and"
             " N(μ, 1)."
         )
         if found.everywhere is not None:
-            lead += f" Without that exception μ = {number(found.everywhere, at_most)} is what is proved."
+            lead += f" Without that exception, μ = {number(found.everywhere, at_most)} is proved."
+    else:
+        lead += f", {conditions}: its trade-off function is nowhere below that of N(0, 1) and N(μ, 1)."
     if found.regret == 0.0:
-        return f"{lead} The regret is 0: that is the whole curve."
-    regret = (
-        f"The regret of giving μ in place of the whole curve is at most {number(found.regret, at_most, _FEW_DIGITS)}"
-    )
+        return f"{lead} The regret of giving this μ in place of the whole curve is 0: it is the whole curve."
+    least = number(found.regret, at_most, _FEW_DIGITS)
+    regret = f"The regret of giving this μ in place of the whole curve is at most {least}"
     if found.fits:
         return f"{lead} {regret}."
     return f"{lead} {regret}; that is not below {SMALL_REGRET:g}, so μ alone does not stand for the curve."
@@ -301,9 +318,10 @@ def public(answer: Account) -> str:
     taken = f"Taken to be public, and chosen without a look at the data: {_listed(constants)}."
     if answer.adjacency is not Adjacency.ADD_REMOVE:
         also = f" and, with it, {_listed(moving)}" if moving else ""
-        return f"{taken} The number of records{also} is public as well: neighbouring datasets have the same."
+        are = "are" if moving else "is"
+        return f"{taken} The number of records{also} {are} public as well: neighbouring datasets have the same."
     if moving:
-        bounds = "the bounds count" if answer.value(answer.guarantee) is not None else "the loss counts"
+        bounds = "the loss counts" if guaranteed(answer) is None else "the bounds count"
         return (
             f"{taken} {capital(_listed(moving))} {'come' if len(moving) > 1 else 'comes'} from the data, and {bounds} what that"
             " gives away. Whoever prints the number of records publishes it: no bound covers that."
@@ -325,7 +343,8 @@ def _notes(answer: Account) -> str:
 
 
 def _worth_noting(answer: Account) -> Iterator[Note | str]:
-    yield from (one for one in answer.remarks if not isinstance(one, _SAID))
+    said = _SAID if answer.adjacency is Adjacency.ADD_REMOVE else (*_SAID, EpochsDiffer)
+    yield from (one for one in answer.remarks if not isinstance(one, said))
     sizes = [one.mechanism.dataset_size for one in answer.segments if one.mechanism.dataset_size]
     delta = answer.claimed.delta if answer.asked_delta else answer.value(answer.guarantee)
     if sizes and delta is not None and delta * max(sizes) >= 1.0:
@@ -333,16 +352,18 @@ def _worth_noting(answer: Account) -> Iterator[Note | str]:
 
 
 def _grounds(answer: Account) -> str:
-    told = "sampler, rate, denominator, noise, adjacency, number of records and steps are as somebody described them"
+    records = ", number of records" if any(one.mechanism.dataset_size is not None for one in answer.segments) else ""
+    told = f"sampler, rate, denominator, noise, adjacency{records} and steps are as somebody described them"
     assumed = "" if answer.adjacency_told or answer.adjacency is Adjacency.ADD_REMOVE else "; the adjacency is assumed"
     return f"All this rests on what was typed, none of it seen: {told}{assumed}. No program was looked at."
 
 
 def covered(answer: Account) -> str:
     """What the bounds are about, and what not."""
+    steps = "the noisy step" if answer.steps == 1 else f"all {_steps(answer.steps)}"
     return (
-        f"The bounds are for the release of all {_steps(answer.steps)}, so for every checkpoint and the final model, which alone"
-        f" may give away less. {not_covered()}"
+        f"The bounds are for the release of {steps}, so for every checkpoint and the final model, which alone may give away"
+        f" less. {not_covered()}"
     )
 
 
@@ -370,4 +391,10 @@ def remedy(answer: Account) -> str:
     right_code = drawn_as_claimed and (constant or answer.adjacency is Adjacency.REPLACE_ONE)
     if answer.verdict == "holds" or answer.holds_for_others or right_code:
         return ""
-    return f"Remedy: {for_people(account_words.remedy(answer))}."
+    each = [one.mechanism for one in answer.segments]
+    moving = [
+        *(["the sampling rate"] if drawn_as_claimed and any(map(_rate_moves, each)) else []),
+        *(["the noise multiplier"] if any(one.noise_moves for one in each) else []),
+    ]
+    constants = f", and make {_listed(moving)} {'constants' if len(moving) > 1 else 'a constant'} too" if moving else ""
+    return f"Remedy: {for_people(account_words.remedy(answer))}{constants}."
