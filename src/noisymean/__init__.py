@@ -5,6 +5,7 @@ from noisymean.accounts import Account, Pair
 from noisymean.audit import Audit, audit
 from noisymean.calibrate import Calibration, calibrate
 from noisymean.ceilings import ceiling, ceiling_clt
+from noisymean.check import check
 from noisymean.curves import Curves
 from noisymean.errors import InvalidInput, MissingDependency, NoisymeanError, Undefined
 from noisymean.leakage import leakage
@@ -28,6 +29,7 @@ from noisymean.one_round import curve
 from noisymean.per_pair import per_pair
 from noisymean.probe import Finding, probe
 from noisymean.proofs import guarantee, guarantee_tight
+from noisymean.scorecard import Scorecard
 from noisymean.statement import Statement, statement
 
 __version__ = "0.2.0"
@@ -53,6 +55,7 @@ __all__ = [
     "Pair",
     "PublicRate",
     "Sampling",
+    "Scorecard",
     "Segment",
     "Statement",
     "Undefined",
@@ -62,6 +65,7 @@ __all__ = [
     "calibrate",
     "ceiling",
     "ceiling_clt",
+    "check",
     "claimed",
     "curve",
     "guarantee",

@@ -8,6 +8,7 @@ watch        what each step was made of, when it is taken: one new batch, clippe
 facts        what is known of a run: its stretches, what was said, what it was on each pair of datasets
 neighbours   what the run would have been on one record more or less
 grounds      what a verdict rests on
+checking     check: one line for each known pitfall
 inspection   inspect: mechanism, claimed / leaked / guaranteed so far, remedy
 accountant   an IAccountant that sees the denominator
 fixing       fix, poisson_loader and allocation_loader: public constants instead of numbers computed from the data
@@ -24,6 +25,7 @@ except ModuleNotFoundError as fault:
 
 from noisymean.integrations.opacus.accountant import Accountant, NoGuarantee, register
 from noisymean.integrations.opacus.allocation import RandomAllocationSampler
+from noisymean.integrations.opacus.checking import check
 from noisymean.integrations.opacus.fixing import allocation_loader, fix, poisson_loader
 from noisymean.integrations.opacus.inspection import Inspection, Spent, inspect
 
@@ -34,6 +36,7 @@ __all__ = [
     "RandomAllocationSampler",
     "Spent",
     "allocation_loader",
+    "check",
     "fix",
     "inspect",
     "poisson_loader",

@@ -118,6 +118,11 @@ class Accountant(IAccountant):  # type: ignore[misc]
             )
         self._begin(history)
 
+    @property
+    def noises_seen(self) -> int:
+        """How many different noises the steps had that were looked at."""
+        return len(self._used.noises)
+
     def _begin(self, history: History) -> None:
         # a history that somebody writes comes without an optimizer to look at
         self._history = list(history)

@@ -177,6 +177,16 @@ class Batches:
         parts = sum(batch.parts for one in self._iterations for batch in one.waiting)
         return _MERGED if signals > parts else ""
 
+    @property
+    def why_not(self) -> str:
+        """Why the steps so far are not one for each new batch; empty if nothing speaks against it."""
+        return self._why_not or self.left_out()
+
+    @property
+    def skipped_empty(self) -> bool:
+        """Whether that is because an empty batch had no step."""
+        return self.why_not == _EMPTY
+
     def left_out(self) -> str:
         """Why what has not been used is more than a run that is not at its end: an empty batch is next, and nobody uses it."""
         for one in self._iterations:

@@ -192,7 +192,7 @@ def of_loader(loader: Any) -> Drawn:
         return otherwise(_by(loader), records)
     if drawn_from != records:
         return otherwise(f"a sampler of {drawn_from:,} records, and a dataset of {records or 0:,}", records)
-    if _makes_up_records(loader.collate_fn):
+    if makes_up_records(loader.collate_fn):
         return otherwise("rand_on_empty: an empty batch is replaced by a record that is made up", records, found.rate)
     return found
 
@@ -250,7 +250,8 @@ def _wrapped(collate: Any) -> Any:
     return getattr(collate, "wrapped_collator_fn", None) or _captured(collate).get("collate_fn")
 
 
-def _makes_up_records(collate: Any) -> bool:
+def makes_up_records(collate: Any) -> bool:
+    """Whether an empty batch is replaced by a record, as Opacus' rand_on_empty does."""
     return bool(getattr(collate, "rand_on_empty", False) or _captured(collate).get("rand_on_empty", False))
 
 

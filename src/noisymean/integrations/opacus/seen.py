@@ -115,12 +115,12 @@ def see(optimizer: Any, *, accumulated: int = 1, drawn: Drawn = UNKNOWN, clips: 
         divides_count=is_adaptive(optimizer) and public.denominator is None,
         public=public,
         drawn=drawn,
-        fault=_changed(optimizer) or _clipped_otherwise(optimizer, clips) or _drawn_by_each(optimizer, drawn),
+        fault=changed(optimizer) or clipped_otherwise(optimizer, clips) or _drawn_by_each(optimizer, drawn),
         counts=is_adaptive(optimizer),
     )
 
 
-def _changed(optimizer: Any) -> str:
+def changed(optimizer: Any) -> str:
     """Why this is not an optimizer of Opacus', whatever it inherits."""
     if not type(optimizer).__module__.startswith("opacus."):
         return f"a {type(optimizer).__name__} of your own: nobody knows what it does with gradients and noise"
@@ -135,13 +135,13 @@ def _drawn_by_each(optimizer: Any, drawn: Drawn) -> str:
     return f"each of {workers(optimizer)} workers draws its own batches: a record may be in several of one step"
 
 
-def _clipped_otherwise(optimizer: Any, clips: Any) -> str:
+def clipped_otherwise(optimizer: Any, clips: Any) -> str:
     """Why the noise is not scaled by what gradients are clipped to: they are two numbers, and schedulers move one of them."""
     if hasattr(optimizer, "_adjusted_noise_multiplier") or (clips is not None and is_adaptive(clips)):
         return (
             "adaptive ghost clipping releases a count with noise of |B|/20 records, which no noise multiplier pays for"
         )
-    if clips is None and _is_ghost(optimizer):
+    if clips is None and is_ghost(optimizer):
         return f"nothing clips: {GHOST}"
     bound = float(optimizer.max_grad_norm)
     if hasattr(optimizer, "max_grad_norms"):
@@ -260,7 +260,7 @@ def optimizer_of(accountant: Any) -> Any:
 
 def clipper_of(optimizer: Any) -> Any:
     """What clips in the optimizer's place: the loss of ghost clipping keeps both; None if the optimizer clips."""
-    if _ghost is None or not _is_ghost(optimizer):
+    if _ghost is None or not is_ghost(optimizer):
         return None
     losses = [one for one in _instances(_ghost.DPLossFastGradientClipping) if one.optimizer is optimizer]
     # the adaptive one says so
@@ -269,12 +269,17 @@ def clipper_of(optimizer: Any) -> Any:
 
 def made_poisson(optimizer: Any) -> bool:
     """Whether make_private was told to make a loader of its own: then it forbids the module to accumulate gradients."""
+    return any(not getattr(one, "grad_accumulation_allowed", True) for one in models_of(optimizer))
+
+
+def models_of(optimizer: Any) -> list[Any]:
+    """The modules that have the parameters of `optimizer`; it keeps no reference to them."""
     first = optimizer.params[0]
-    modules = [one for one in _instances(torch.nn.Module) if not getattr(one, "grad_accumulation_allowed", True)]
-    return any(parameter is first for one in modules for parameter in one.parameters())
+    return [one for one in _instances(torch.nn.Module) if any(each is first for each in one.parameters())]
 
 
-def _is_ghost(optimizer: Any) -> bool:
+def is_ghost(optimizer: Any) -> bool:
+    """Whether it leaves the clipping to the module."""
     return "FastGradientClipping" in type(optimizer).__name__
 
 

@@ -57,6 +57,8 @@ class Watch:
         self._clips = made.module if hasattr(made.module, "get_norm_sample") else None
         self._norms: Any = None
         self._noises, self._noise_from_records = used.noises, noise_from_records
+        # what was seen of the noise of some step
+        self.noise_missing = self.noise_again = False
 
     def __getstate__(self) -> dict[str, Any]:
         # a copy of the optimizer has no loader that anyone has seen
@@ -104,6 +106,16 @@ class Watch:
         """Why the steps that were taken are not those of a run that goes on: a batch was drawn for one that never came."""
         return "" if self._batches is None else self._batches.left_out()
 
+    @property
+    def why_not(self) -> str:
+        """What speaks against one step for each new batch."""
+        return "" if self._batches is None else self._batches.why_not
+
+    @property
+    def skipped_empty(self) -> bool:
+        """Whether an empty batch had no step."""
+        return self._batches is not None and self._batches.skipped_empty
+
     def _used_noise(self, optimizer: Any) -> str:
         """Why the noise of this step is none: it is missing, or another step had it."""
         scale = float(optimizer.noise_multiplier) * float(optimizer.max_grad_norm)
@@ -127,9 +139,11 @@ class Watch:
             return ""
         print_of = tuple(round(one, _DECIMALS) for one in noise)
         if not any(print_of):
+            self.noise_missing = True
             return "no noise was added, whatever the noise multiplier is"
         key = hash(print_of)
         if key in self._noises:
+            self.noise_again = True
             return "the noise of one step is that of another: the random numbers were started again"
         self._noises[key] = None
         return ""

@@ -1,0 +1,195 @@
+"""Names that are given a value once, and numbers that are written down.
+
+Believed is only what no line of the file speaks against: a name that is bound once in all of the file, at the top of it or of its
+function, and that no other file sets from outside. A name that is bound twice is not followed, whichever comes first.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from functools import cached_property
+from typing import final
+
+from noisymean.lint.script import Script
+
+# `module.NAME = ...` in any file may be meant for this one
+SET_FROM_OUTSIDE = re.compile(rb"\.([A-Za-z_]\w*)\s*=(?!=)")
+_SET_BY_TEXT = re.compile(r"exec|eval|setattr|globals|locals|vars|__import__|import_module|reload|patch|load_module")
+_DEEPEST = 12
+
+
+@final
+class Bindings:
+    """All names of one file, and the statements that give them a value."""
+
+    def __init__(self, script: Script, outside: frozenset[str] = frozenset()) -> None:
+        self.script, self._outside = script, outside
+
+    @cached_property
+    def by_text(self) -> bool:
+        """Whether names may be set in a way that is not seen."""
+        calls = (one for one in self.script.nodes if isinstance(one, ast.Call))
+        named = any(
+            (isinstance(one.func, ast.Name) and bool(_SET_BY_TEXT.fullmatch(one.func.id)))
+            or (isinstance(one.func, ast.Attribute) and one.func.attr in ("reload", "patch", "import_module"))
+            for one in calls
+        )
+        starred = any(
+            isinstance(one, ast.ImportFrom) and any(name.name == "*" for name in one.names) for one in self.script.nodes
+        )
+        attributes = any(isinstance(one, ast.Attribute) and one.attr == "__dict__" for one in self.script.nodes)
+        return named or starred or attributes
+
+    @cached_property
+    def _bound(self) -> dict[str, list[ast.AST]]:
+        found: dict[str, list[ast.AST]] = {}
+        for node in self.script.nodes:
+            for name in _bound_by(node):
+                found.setdefault(name, []).append(node)
+        return found
+
+    def nodes(self, name: str) -> list[ast.AST]:
+        """Everything in the file that binds a name, in any scope."""
+        return self._bound.get(name, [])
+
+    def imported(self, name: str) -> bool:
+        """Whether a name is that of an import and of nothing else."""
+        bound = self.nodes(name)
+        return bool(bound) and all(isinstance(one, ast.alias) for one in bound) and len(bound) == 1
+
+    def comes_from(self, node: ast.expr, *places: str) -> bool:
+        """Whether a function is one of an imported package, under a name that nothing else has."""
+        root = node
+        while isinstance(root, ast.Attribute):
+            root = root.value
+        if not isinstance(root, ast.Name) or not self.imported(root.id) or self.by_text:
+            return False
+        return self.script.dotted(node, self.script.scope_of(node)) in places
+
+    def is_builtin(self, name: str) -> bool:
+        """Whether nobody in the file has given it another meaning."""
+        return not self.nodes(name) and not self.by_text
+
+    def value(self, name: ast.expr) -> ast.expr | None:
+        """What a name is, if it is bound once in the file, outside of loops and conditions; None where that is not so."""
+        if not isinstance(name, ast.Name) or self.by_text:
+            return None
+        bound = self.nodes(name.id)
+        if len(bound) != 1 or name.id in self._outside:
+            return None
+        statement = self.script.parents.get(bound[0])
+        match statement:
+            case (
+                ast.Assign(targets=[ast.Name()], value=value)
+                | ast.AnnAssign(target=ast.Name(), value=ast.expr() as value)
+            ):
+                at, here = self.script.scope_of(statement), self.script.scope_of(name)
+                # a name of another function is another name
+                seen = at in tuple(here.outwards())
+                return value if seen and self.is_plain(statement) else None
+            case _:
+                return None
+
+    def is_plain(self, statement: ast.AST) -> bool:
+        """Whether a statement runs each time that its function does, or that the file does: under no condition, in no loop."""
+        child = statement
+        for one in self.script.ancestors(statement):
+            match one:
+                case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.Module():
+                    return True
+                case ast.With() | ast.AsyncWith():
+                    pass
+                case ast.If(test=test) if is_main(test) and child in one.body:
+                    pass
+                case _:
+                    return False
+            child = one
+        return False
+
+    def number(self, node: ast.expr | None, depth: int = _DEEPEST) -> float | None:
+        """A number that is written down, or worked out from such numbers."""
+        if node is None or depth == 0:
+            return None
+        match node:
+            case ast.Constant(value=int() | float() as written) if not isinstance(written, bool):
+                return float(written) if abs(written) < 1e300 else None
+            case ast.UnaryOp(op=ast.USub(), operand=inside):
+                found = self.number(inside, depth - 1)
+                return None if found is None else -found
+            case ast.BinOp(left=left, op=operator, right=right):
+                return _worked_out(operator, self.number(left, depth - 1), self.number(right, depth - 1))
+            case ast.Name():
+                value = self.value(node)
+                return None if value is None else self.number(value, depth - 1)
+            case _:
+                return None
+
+    def rate(self, node: ast.expr | None) -> float | None:
+        """A number, or one that is written as text, as in sample_rate="1/100"."""
+        match node:
+            case ast.Constant(value=str() as text):
+                above, _, below = text.partition("/")
+                try:
+                    return float(above) / float(below or 1)
+                except (ValueError, ZeroDivisionError):
+                    return None
+            case ast.Name() if isinstance(value := self.value(node), ast.Constant):
+                return self.rate(value)
+            case _:
+                return self.number(node)
+
+
+def is_main(test: ast.expr) -> bool:
+    """`__name__ == "__main__"`."""
+    match test:
+        case ast.Compare(left=ast.Name(id="__name__"), ops=[ast.Eq()], comparators=[ast.Constant(value="__main__")]):
+            return True
+        case _:
+            return False
+
+
+def _bound_by(node: ast.AST) -> Iterator[str]:
+    """The names that a node gives a value, takes it away from or declares to be those of another scope."""
+    match node:
+        case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
+            yield name
+        case ast.arg(arg=name) | ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+            yield name
+        case ast.alias(name=name, asname=other):
+            yield other or name.partition(".")[0]
+        case (
+            ast.ExceptHandler(name=str() as name) | ast.MatchAs(name=str() as name) | ast.MatchStar(name=str() as name)
+        ):
+            yield name
+        case ast.MatchMapping(rest=str() as name):
+            yield name
+        case ast.Global(names=names) | ast.Nonlocal(names=names):
+            yield from names
+        case _:
+            pass
+
+
+def _worked_out(operator: ast.operator, left: float | None, right: float | None) -> float | None:
+    if left is None or right is None:
+        return None
+    try:
+        match operator:
+            case ast.Add():
+                return left + right
+            case ast.Sub():
+                return left - right
+            case ast.Mult():
+                return left * right
+            case ast.Div():
+                return left / right
+            case ast.FloorDiv():
+                return left // right
+            case ast.Pow() if abs(right) <= 20:
+                found = left**right
+                return float(found) if isinstance(found, float) else None
+            case _:
+                return None
+    except (ArithmeticError, ValueError):
+        return None
