@@ -56,6 +56,11 @@ REAL: dict[str, Any] = {
     ],
     "audit": [("synthetic", "--mechanism", "easgm", *RUN, "--trials", "40", "--seed", "1")],
     "probe": [("synthetic:easgm",), ("synthetic:easgm", *RUN, *COST)],
+    "statement": [
+        ("--mechanism", "sgm", "--sample-rate", "1/4", "--noise-multiplier", "5", *COST, "--unit", "one patient"),
+        ("--mechanism", "easgm", *RUN, "--steps", "1", "--epsilon", "1", "--no-gdp"),
+        (*LOADER, *COST, "--no-gdp"),
+    ],
     "demo": [()],
     "data": [("list",)],
 }  # fmt: skip

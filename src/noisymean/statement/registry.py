@@ -2,15 +2,18 @@
 
 Its fields are those of github.com/opendp/deployments-registry-data, `schemas/deployments-schema.yaml`, at commit 3e9c812a924c of
 2026-07-15; what we write of them is in `schemas/registry/deployment.json`. The registry asks for things that no account knows,
-who published the model and when for instance: they are given, or marked to be filled in, never made up.
+who published the model and when for instance: they are given, or marked to be filled in, never made up. The registry shows its
+texts as Markdown, so no sentence of ours has a character that Markdown would take for its own.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import final
+from importlib.resources import files
+from typing import Any, final
 
 from noisymean.accounts import Account
 from noisymean.errors import InvalidInput
@@ -51,12 +54,32 @@ class Deployment:
         return [one.name for one in fields(self) if getattr(self, one.name) is None]
 
 
+def registry_schema() -> dict[str, Any]:
+    """What a record may be, as a JSON Schema (draft 2020-12).
+
+    >>> registry_schema()["required"]
+    ['url_slug', 'status', 'tier', 'deployment']
+    """
+    found: dict[str, Any] = json.loads(
+        files("noisymean").joinpath("schemas", "registry", "deployment.json").read_text(encoding="utf-8")
+    )
+    return found
+
+
+def _slug(deployment: Deployment) -> str:
+    """As the registry makes it, of what it needs all three."""
+    if deployment.name is None or deployment.curator is None or deployment.published is None:
+        return "to-be-filled-in"
+    parts = (deployment.name, deployment.curator, deployment.published.partition("-")[0])
+    return "_".join(re.sub(r"\W+", "_", one.lower()) for one in parts).replace("_", "-")
+
+
 def registry_record(
     answer: Account, said: Mapping[Topic, str], unit: str, deployment: Deployment, version: str
 ) -> dict[str, object]:
     """The record as plain data. Its parameters are the guarantee, never the claim; without a guarantee there are none."""
     return {
-        "url_slug": re.sub(r"[^a-z0-9]+", "-", (deployment.name or "").lower()).strip("-") or "to-be-filled-in",
+        "url_slug": _slug(deployment),
         "status": "Draft",
         "tier": 2,
         "deployment": {
@@ -78,7 +101,7 @@ def registry_record(
                     said, Topic.CLAIM, Topic.GUARANTEE, Topic.GAUSSIAN, Topic.REMEDY
                 ),
             },
-            "deployment_model": {"model_name": deployment.model or TO_DO},
+            **({} if deployment.model is None else {"deployment_model": {"model_name": deployment.model}}),
             "accounting": {
                 "post_processing": "All that is computed from the noisy steps, such as the final model, is post-processing.",
                 "composition": (

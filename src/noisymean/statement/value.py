@@ -127,7 +127,7 @@ class Statement(Result):
         return {
             "unit": {"value": self.unit, "told": self.unit_told},
             "verdict": answer.verdict,
-            "account": answer.to_dict(),
+            "account": {**answer.to_dict(), "version": self.version},
             "gaussian": None if self.gaussian is None else self.gaussian.to_dict(),
             "sentences": {topic.value: text for topic, text in self.sentences.items()},
             "text": self.text(),
