@@ -24,6 +24,7 @@ from noisymean.cli.output import in_a_folder, note
 from noisymean.errors import InvalidInput
 from noisymean.lint.catalogue import RULES
 from noisymean.lint.findings import Rule, Severity
+from noisymean.lint.tree import MOST_BYTES
 from noisymean.report.lint_marks import Known, Reading, known
 
 
@@ -67,11 +68,14 @@ class Checks(Group):
         """The options checked, and the baseline read, before anything else is."""
         if json and self.github:
             raise InvalidInput("--github", "given", "left out with --json", "run it once for each")
+        sarif, write_baseline = _target("sarif", self.sarif), _target("write_baseline", self.write_baseline)
+        if sarif is not None and sarif == write_baseline:
+            raise InvalidInput("--sarif", str(sarif), "another file than that of --write-baseline", "give each its own")
         return Asked(
-            sarif=_target("sarif", self.sarif),
+            sarif=sarif,
             github=self.github,
             baseline=None if self.baseline is None else known(self.baseline),
-            write_baseline=_target("write_baseline", self.write_baseline),
+            write_baseline=write_baseline,
             exclude=tuple(self.exclude or ()),
             fail_on=None if self.fail_on is None else values.choice("fail_on", self.fail_on, Severity),
         )
@@ -106,14 +110,14 @@ class Asked:
 
 
 def _target(name: str, typed: str | None) -> Path | None:
-    """Where a file is to go: whatever is there already must be one, or it would be replaced by one."""
+    """Where a file is to go: whatever is there already must be one, or it would be replaced by one; and no source."""
     if typed is None:
         return None
     path = Path(typed)
     try:
-        wrong = path.name == "" or (path.exists() and not path.is_file())
+        wrong = path.name == "" or path.suffix in MOST_BYTES or (path.exists() and not path.is_file())
     except (OSError, ValueError):
         wrong = True
     if wrong:
-        raise InvalidInput(option(name), typed, "an ordinary file", f"e.g. {option(name)} found.json")
+        raise InvalidInput(option(name), typed, "an ordinary file that is no source", f"e.g. {option(name)} found.json")
     return in_a_folder(option(name), path)
