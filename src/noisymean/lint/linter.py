@@ -19,7 +19,11 @@ from noisymean.lint.tree import Tree
 from noisymean.probe.reading.work import Exhausted
 
 Progress = Callable[[int], None]
-_RELEVANT = re.compile(rb"nois|clip|priva|opacus|dpsgd|dp_sgd|differential|randn|normal|laplac|gauss", re.IGNORECASE)
+_RELEVANT = re.compile(
+    rb"nois|clip|priva|opacus|dp[-_ ]?(sgd|adam|fed|train|optim|mech|keras)|differential|rdp|accountant|max_grad_norm|sensitivity"
+    rb"|randn|normal|laplac|gauss|rsample",
+    re.IGNORECASE,
+)
 _TOO_DEEP = "nested too deeply to be followed to the end"
 _TOO_FAR = "not followed to the end: too much leads to too much in it"
 # Of one file: more is no file of people.
@@ -61,6 +65,12 @@ def lint(paths: Sequence[Path], *, exclude: Sequence[str] = (), progress: Progre
     return Linted(tuple(findings), tuple(ignored), tuple(idle), files, tuple(tree.not_read))
 
 
+def _order(one: Finding) -> tuple[int, int, int, str, int]:
+    """By the line of the file; the cells of a notebook may all stand on one."""
+    place = one.place
+    return place.line, place.cell or 0, place.cell_line or 0, one.rule.id, place.column
+
+
 def _findings(text: Text) -> tuple[list[Finding], str | None]:
     """In the order of their lines, each once; and what kept a rule from looking at all of the file, if anything did."""
     found: dict[tuple[Place, str], Finding] = {}
@@ -79,7 +89,7 @@ def _findings(text: Text) -> tuple[list[Finding], str | None]:
         short = _TOO_FAR
     except RecursionError:
         short = _TOO_DEEP
-    ordered = sorted(found.values(), key=lambda one: (one.place.line, one.rule.id, one.place.column))
+    ordered = sorted(found.values(), key=_order)
     if len(ordered) > _MOST_FINDINGS:
         short = f"more than {_MOST_FINDINGS} findings; the first are shown"
     return ordered[:_MOST_FINDINGS], short

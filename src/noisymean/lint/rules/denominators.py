@@ -7,9 +7,10 @@ import re
 from collections.abc import Iterator
 
 from noisymean.lint.findings import Finding
-from noisymean.lint.rules.noise import Addition, noise_of
+from noisymean.lint.rules.noise import DRAWS, Addition, noise_of
 from noisymean.lint.script import Script
 from noisymean.probe.reading.candidates import Candidates
+from noisymean.probe.reading.flow import KEEPS
 from noisymean.probe.reading.nodes import Scope, last_name, names_in
 from noisymean.probe.reading.source import OF_THE_DATA, Origin, Role, Statement
 
@@ -21,6 +22,9 @@ _RULES = {
     Origin.DATASET: "NM024",
 }
 _MEAN = re.compile(r"(nan)?mean|average|reduce_mean|pmean")
+_QUOTIENT = re.compile(r"div_?|divide|true_divide|div_no_nan")
+# Beside what the reader knows to keep what is in its arguments.
+_MORE = re.compile(r"Normal|Laplace|MultivariateNormal|cast|maximum|minimum|clamp_?|clip")
 _DEVIATION = re.compile(r"sigma|noise_mult|noise_scale|^std|noise_std|multiplier", re.IGNORECASE)
 _BOUND = re.compile(r"^c$|clip|max_grad|norm|bound|sensitivity|^s$", re.IGNORECASE)
 
@@ -93,21 +97,11 @@ def _divided(node: ast.expr, scope: Scope, script: Script, depth: int = 6) -> bo
             return _is_size(right, scope, script) or _divided(left, scope, script, depth - 1)
         case ast.BinOp(op=ast.Mult(), left=left, right=right):
             return any(_divided(each, scope, script, depth - 1) for each in (left, right))
-        case ast.Call(func=function) if _MEAN.fullmatch(last_name(function)):
-            return True
-        case ast.Call(func=ast.Attribute(attr=name, value=owner), args=arguments):
-            if name in ("div", "div_", "divide", "true_divide"):
-                return any(_is_size(each, scope, script) for each in arguments) or _divided(
-                    owner, scope, script, depth - 1
-                )
-            scales = [*arguments, *(each.value for each in node.keywords)]
-            return any(_divided(each, scope, script, depth - 1) for each in (owner, *scales))
-        case ast.Call(args=arguments):
-            return any(
-                _divided(each, scope, script, depth - 1) for each in (*arguments, *(one.value for one in node.keywords))
-            )
+        case ast.Call():
+            return _divided_call(node, scope, script, depth - 1)
         case ast.Name(id=name) if (at := scope.visible(name, looped=False)) is not None:
-            values = at.assigned.get(name, [])
+            # what is assigned further down comes after
+            values = [one for one in at.assigned.get(name, []) if at is not scope or one.line < node.lineno]
             return any(
                 _divided(each.expression, each.scope, script, depth - 1)
                 for each in values[:5]
@@ -122,6 +116,24 @@ def _divided(node: ast.expr, scope: Scope, script: Script, depth: int = 6) -> bo
             return _divided(inside, scope, script, depth - 1)
         case _:
             return False
+
+
+def _divided_call(node: ast.Call, scope: Scope, script: Script, depth: int) -> bool:
+    """Of what a call keeps: the array of a method, what is put together, how far a draw scatters, what is returned here."""
+    name = last_name(node.func)
+    if _MEAN.fullmatch(name):
+        return True
+    owner = node.func.value if isinstance(node.func, ast.Attribute) else None
+    kept = [owner] if owner is not None and not script.syntax.is_module(owner) else []
+    given = [*node.args, *(one.value for one in node.keywords if one.arg not in ("size", "shape"))]
+    if _QUOTIENT.fullmatch(name) and any(_is_size(each, scope, script) for each in given):
+        return True
+    if name in script.syntax.defined:
+        returned = script.syntax.returned.get(name, [])[:3]
+        return any(_divided(each.expression, each.scope, script, depth) for each in returned)
+    if KEEPS.fullmatch(name) or _MORE.fullmatch(name) or (DRAWS.fullmatch(name) and not name.endswith("_like")):
+        kept += given
+    return any(_divided(each, scope, script, depth) for each in kept)
 
 
 def _is_size(node: ast.expr, scope: Scope, script: Script) -> bool:

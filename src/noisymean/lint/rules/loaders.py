@@ -260,7 +260,8 @@ def accounted(script: Script) -> Iterator[Finding]:
         return
     seen: set[int] = set()
     for call in script.calls:
-        if _ACCOUNTS.fullmatch(call.name) and call.node.lineno not in seen and _subsamples(call, script):
+        is_step = call.name == "step" and "sample_rate" in call.keywords
+        if (is_step or _ACCOUNTS.fullmatch(call.name)) and call.node.lineno not in seen and _subsamples(call, script):
             seen.add(call.node.lineno)
             yield script.found("NM037", call.node)
 
@@ -269,7 +270,8 @@ def _subsamples(call: Called, script: Script) -> bool:
     """Whether it is told a rate or a batch size."""
     told = {*call.keywords, *(name for one in call.arguments for name in names_in(one))}
     rates = re.compile(r"rate|prob|batch|^q$|^n$|sampling", re.IGNORECASE)
-    return any(map(rates.search, told)) and not script.syntax.defined[call.name]
+    is_own = script.syntax.defined[call.name] and call.name != "step"
+    return any(map(rates.search, told)) and not is_own
 
 
 def _draws_poisson(script: Script) -> bool:

@@ -271,7 +271,8 @@ class Noise:
     def by_record(self) -> list[ast.AST]:
         """Where gradients of single records are clipped."""
         named = [one.node for one in self.script.calls if _CLIPS.fullmatch(one.name) and self._is_by_record(one)]
-        return [*named, *(one for one in self.by_norm if self.goes_by_record(one))]
+        found = [*named, *(one for one in self.by_norm if self.goes_by_record(one))]
+        return sorted(found, key=lambda one: getattr(one, "lineno", 0))
 
     def _is_by_record(self, call: Called) -> bool:
         names = [call.name, *(name for one in call.arguments for name in names_in(one))]

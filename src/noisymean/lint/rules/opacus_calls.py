@@ -124,7 +124,10 @@ def _noise_of(call: Called, script: Script) -> str:
 def switches(script: Script) -> Iterator[Finding]:
     """NM003 and NM004, and a noise multiplier of zero."""
     private = made_private(script)
-    for call in script.calls:
+    # settings are found where they are handed over; where that is not in view, where they are written down
+    named = [one for one in script.calls if one.name != "dict"]
+    handed = any(one.keywords.keys() & {"poisson_sampling", "rand_on_empty"} for one in named)
+    for call in named if handed else script.calls:
         shuffles = call.keywords.get("poisson_sampling")
         if shuffles is None and call.name == "PrivacyEngine" and script.imports("opacus"):
             shuffles = call.keywords.get("poisson")
@@ -193,10 +196,11 @@ def _comes_back(statement: ast.stmt, name: str) -> bool:
 def _same_name(node: ast.AST, call: Called, name: str, script: Script) -> bool:
     """Whether the name means the same at both places, and nothing else was assigned to it in between."""
     here, there = script.scope_of(node).visible(name, looped=False), call.scope.visible(name, looped=False)
-    if here is None or here is not there:
+    if here is not there:
         return False
     first, last = call.node.lineno, getattr(node, "lineno", 0)
-    return not any(first <= one.line <= last for one in here.assigned.get(name, []))
+    # a name that nothing in this file gives a value comes from elsewhere, and is the same everywhere
+    return here is None or not any(first <= one.line <= last for one in here.assigned.get(name, []))
 
 
 def _trains_on(node: ast.AST, name: str, script: Script) -> bool:

@@ -35,7 +35,7 @@ _SIZES = re.compile(
     r"len|shape|size|numel|ndim|dtype|device|norms?|vector_norm|global_norm|count_nonzero|range|split|key|PRNGKey|item"
 )
 # Functions of arrays that keep what is in them.
-_KEEPS = re.compile(
+KEEPS = re.compile(
     r"n?an?sum|sum|reduce_sum|psum|stack|cat|concatenate|concat|array|asarray|tensor|as_tensor|where|tree_map|map|tree_multimap|list|tuple"
     r"|zip|enumerate|sorted|reversed|dict|items|values|add|subtract|sub|mul|multiply|div|divide|true_divide|mean|average|reduce_mean|einsum|dot"
     r"|matmul|reshape|ravel|ravel_pytree|flatten|tree_flatten|tree_leaves|leaves|unflatten|tree_unflatten|copy|deepcopy|clone|detach"
@@ -120,7 +120,7 @@ class Flow:
                 return max(kept, named)
             return max(kept, named, min(self._in(arguments, scope, trail), kept))
         inside = self._in(arguments, scope, trail)
-        if _KEEPS.fullmatch(name):
+        if KEEPS.fullmatch(name):
             return max(named, inside)
         return max(named, Contents.UNSEEN if inside >= Contents.GRADIENT else Contents.OTHER)
 
