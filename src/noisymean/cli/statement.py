@@ -13,7 +13,7 @@ from noisymean.cli.complaints import Missing, option
 from noisymean.cli.options import Group, flag, text
 from noisymean.cli.output import console, emit_json, in_a_folder, note, say, written
 from noisymean.cli.progress import bar
-from noisymean.errors import InvalidInput
+from noisymean.errors import InvalidInput, NoisymeanError, Shown
 from noisymean.gdp import MOST_ACCOUNTS
 from noisymean.report.files import whole_file
 from noisymean.report.page.records import AccountRecord, record_of
@@ -37,8 +37,11 @@ class Published(Group):
     author: Annotated[str | None, text("TEXT", "For the registry: who wrote the record.")] = None
 
     def build(self) -> Deployment:
-        said = {one.name: getattr(self, one.name) for one in fields(self)}
-        return Deployment(**{name: _on_a_line(name, value) for name, value in said.items()})
+        said = {one.name: _on_a_line(one.name, getattr(self, one.name)) for one in fields(self)}
+        try:
+            return Deployment(**said)
+        except InvalidInput as fault:
+            raise _of_option(fault.name, str(fault.value), fault.allowed, fault.remedy) from None
 
 
 def command(
@@ -58,7 +61,8 @@ def command(
     ] = Format.TEXT.value,
     out: Annotated[str | None, text("FILE", "Write it there.", show_default=False)] = None,
     no_gdp: Annotated[
-        bool, flag("--no-gdp", "Leave out mu-GDP and its regret, which take up to half a minute.")
+        bool,
+        flag("--no-gdp", "Leave out mu-GDP and its regret, which take seconds, and of few records up to a minute."),
     ] = False,
     *,
     published: Published,
@@ -81,9 +85,8 @@ def command(
     how = values.choice("format", format, Format)
     target = None if out is None else _file(out)
     if published.typed() and how is not Format.YAML and not json:
-        raise InvalidInput(
-            published.typed()[0], published.typed()[1], "left out but for --format yaml", "the registry asks for it"
-        )
+        name, value = published.typed()[:2]
+        raise InvalidInput(name, Shown(text_of(value)), "left out but for --format yaml", "the registry asks for it")
     deployment = published.build()
     answer = _account(described, asked, source)
     with bar("mu-GDP", MOST_ACCOUNTS) as tell:
@@ -115,15 +118,23 @@ def _account(described: options.Described, asked: options.Asked, source: str | N
             raise Missing("mechanism", "or --from, a file of an account")
         return run_of(described, asked).account()
     if typed:
-        raise InvalidInput("from", source, f"left out beside {typed[0]}", "the file says what ran")
+        raise _of_option("from", source, f"left out beside {typed[0]}", "the file says what ran")
     found = record_of(parsed(given.content(source), given.shown(source)))
     if not isinstance(found, AccountRecord):
         raise BadRecord(
             f"{given.shown(source)}: must be what 'noisymean account --json' prints; a statement is made of an account"
         )
-    answer = found.asked.account()
+    try:
+        answer = found.asked.account()
+    except NoisymeanError as fault:
+        raise BadRecord(f"{found.file}: {fault}") from None
     given.compare(found, answer)
     return answer
+
+
+def _of_option(name: str, value: str, allowed: str, remedy: str) -> InvalidInput:
+    """A complaint that names the option as it is typed."""
+    return InvalidInput(option(name), Shown(text_of(value)), allowed, remedy)
 
 
 def _on_a_line(name: str, value: str | None) -> str | None:
@@ -132,7 +143,7 @@ def _on_a_line(name: str, value: str | None) -> str | None:
         return None
     clean = " ".join(text_of(value).split())
     if not clean:
-        raise InvalidInput(name, repr(value), "a text", f"leave {option(name)} out if there is nothing to say")
+        raise _of_option(name, repr(value), "a text", f"leave {option(name)} out if there is nothing to say")
     return clean
 
 

@@ -153,7 +153,7 @@ class Statement(Result):
 
 def _escaped(text: str) -> str:
     """Text that Markdown leaves as it is."""
-    return "".join(f"\\{one}" if one in "\\`*_[]<>|#$~" else one for one in text)
+    return "".join(f"\\{one}" if one in "\\`*_[]<>|#$~&" else one for one in text)
 
 
 def _cell(text: str) -> str:
