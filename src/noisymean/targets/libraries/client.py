@@ -68,9 +68,9 @@ class Session:
         )
         return released.copy()
 
-    def said(self) -> dict[str, float | str]:
-        """What the library's own accounting says."""
-        found: dict[str, float | str] = self._ask("said")["said"]
+    def said(self) -> dict[str, float]:
+        """What the library's own accounting says of the run in `inside.way`, by the name of the number."""
+        found: dict[str, float] = self._ask("said")["said"]
         return found
 
     def _ask(self, what: str, **details: Any) -> dict[str, Any]:

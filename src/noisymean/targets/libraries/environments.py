@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -59,6 +60,7 @@ class Environment:
 
     @property
     def is_built(self) -> bool:
+        """Whether it is there: whole, since it is renamed into its place."""
         return (self.place / _LISTED).is_file()
 
     def installed(self) -> dict[str, str]:
@@ -98,7 +100,11 @@ def _python(folder: Path) -> Path:
 
 
 def _build(environment: Environment) -> None:
-    with tempfile.TemporaryDirectory(dir=environment.place.parent, prefix=".installing-") as scratch:
+    begun = f".installing-{environment.place.name}-"
+    # where there are locks we hold it, so nobody is at work on what is left of one that was killed
+    for left in environment.place.parent.glob(f"{begun}*") if os.name == "posix" else ():
+        shutil.rmtree(left, ignore_errors=True)
+    with tempfile.TemporaryDirectory(dir=environment.place.parent, prefix=begun) as scratch:
         folder = Path(scratch) / "environment"
         # our own pip installs into it, so it needs none
         made = subprocess.run(

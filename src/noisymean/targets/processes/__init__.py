@@ -5,4 +5,5 @@ client    our side: starts a worker, asks it, has its faults in one line
 serving   the other side: sessions that answer until the input ends
 start     starts the other side where noisymean itself cannot be imported
 pip       packages by name, wheels only; a lock between two that install
+leash     a command that ends when we do
 """

@@ -1,7 +1,8 @@
 """Our side of a worker: start it, ask it, and have its faults in one line.
 
 A worker belongs to the process that started it and ends with it. It holds any number of sessions; those that are gone here are
-told with the next question. Arrays are in memory that both have mapped (`wire`).
+told with the next question. Arrays are in memory that both have mapped (`wire`). One whose answer was not waited for, or is none,
+is ended: what it says next would be taken for the answer to another question.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ import itertools
 import os
 import subprocess
 import tempfile
+import threading
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, final
 
 from noisymean.errors import NoisymeanError
@@ -34,10 +36,15 @@ class WorkerFault(NoisymeanError):
 
 @final
 class Worker:
-    """A process that answers: `command` starts it, `name` is what its faults are said of."""
+    """A process that answers: `command` starts it, `name` is what its faults are said of.
 
-    def __init__(self, name: str, command: Sequence[str], environment: Mapping[str, str]) -> None:
-        self.name, self.owner = name, os.getpid()
+    With `seconds` it is ended if a question takes longer.
+    """
+
+    def __init__(
+        self, name: str, command: Sequence[str], environment: Mapping[str, str], seconds: float | None = None
+    ) -> None:
+        self.name, self.owner, self.seconds = name, os.getpid(), seconds
         self.lender = wire.Lender()
         self.gone: list[int] = []
         self.numbers = itertools.count()
@@ -58,25 +65,68 @@ class Worker:
 
     def ask(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """One question, one answer; a fault of the other side is one line."""
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
         # sessions that end meanwhile are told with the next question
         forget = [self.gone.pop() for _ in range(len(self.gone))]
         try:
-            wire.send(self.process.stdin, {**request, "keep": self.lender.paths(), "forget": forget})
-            answer = wire.receive(self.process.stdout)
-        except BrokenPipeError:
-            answer = None
+            with self._in_time() as late:
+                answer = self._answer({**request, "keep": self.lender.paths(), "forget": forget})
+        except BaseException:
+            # an answer that nobody takes must not be the next one's
+            self._kill()
+            raise
         finally:
             self.lender.unlink()
         if answer is None:
-            raise WorkerFault(self.name, f"its process ended: {self._last_words()}")
+            raise WorkerFault(self.name, self._why_not(late=late.is_set()))
         if "fault" in answer:
-            raise WorkerFault(self.name, answer["fault"])
+            raise WorkerFault(self.name, str(answer["fault"]))
         return answer
 
-    def _last_words(self) -> str:
+    def _answer(self, request: Mapping[str, Any]) -> dict[str, Any] | None:
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        try:
+            wire.send(self.process.stdin, request)
+        except BrokenPipeError:
+            return None
+        return wire.receive(self.process.stdout)
+
+    @contextlib.contextmanager
+    def _in_time(self) -> Iterator[threading.Event]:
+        """A process that is killed answers at once: with nothing."""
+        late = threading.Event()
+        if self.seconds is None:
+            yield late
+            return
+
+        def over() -> None:
+            late.set()
+            self.process.kill()
+
+        timer = threading.Timer(self.seconds, over)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield late
+        finally:
+            timer.cancel()
+
+    def _why_not(self, *, late: bool) -> str:
+        if late:
+            self.process.wait()
+            return f"does not answer within {self.seconds:g} seconds"
+        try:
+            self.process.wait(timeout=_PATIENCE)
+        except subprocess.TimeoutExpired:
+            self._kill()
+            return "what it answers is no answer; something in it writes to where answers go"
+        return f"its process ended: {self._last_words()}"
+
+    def _kill(self) -> None:
+        self.process.kill()
         self.process.wait()
+
+    def _last_words(self) -> str:
         self.log.seek(0)
         said = self.log.read().decode(errors="replace").strip().splitlines()
         return said[-1] if said else f"exit code {self.process.returncode}"

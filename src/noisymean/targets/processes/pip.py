@@ -5,10 +5,13 @@ from __future__ import annotations
 import contextlib
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from noisymean.errors import NoisymeanError
+
+_LEASH = Path(__file__).parent / "leash.py"
 
 
 class InstallFailed(NoisymeanError):
@@ -34,11 +37,27 @@ def run_pip(
         "--disable-pip-version-check",
     ]
     command += [*(["--no-deps"] if alone else []), *options, *packages]
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
-    if done.returncode == 0:
+    code, errors = _leashed(command)
+    if code == 0:
         return None
-    said = [line for line in done.stderr.decode(errors="replace").splitlines() if line.startswith("ERROR")]
+    said = [line for line in errors.decode(errors="replace").splitlines() if line.startswith("ERROR")]
     return said[-1].removeprefix("ERROR: ") if said else ""
+
+
+def _leashed(command: Sequence[str]) -> tuple[int, bytes]:
+    """The exit code of a command that ends when we do, and what it has said to standard error."""
+    with (
+        tempfile.TemporaryFile() as errors,
+        subprocess.Popen(
+            [sys.executable, "-I", str(_LEASH), *command],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=errors,
+        ) as running,
+    ):
+        code = running.wait()
+        errors.seek(0)
+        return code, errors.read()
 
 
 @contextlib.contextmanager

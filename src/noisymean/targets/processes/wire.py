@@ -33,7 +33,7 @@ def send(stream: IO[bytes], message: Mapping[str, Any]) -> None:
 
 
 def receive(stream: IO[bytes]) -> dict[str, Any] | None:
-    """The next frame, or None at the end."""
+    """The next frame, or None at the end; and where what comes is no frame, after which nothing can be one."""
     header = stream.read(_LENGTH.size)
     if len(header) < _LENGTH.size:
         return None
@@ -41,8 +41,11 @@ def receive(stream: IO[bytes]) -> dict[str, Any] | None:
     content = stream.read(length) if length <= _LONGEST else b""
     if len(content) < length:
         return None
-    message: dict[str, Any] = json.loads(content)
-    return message
+    try:
+        message = json.loads(content)
+    except (ValueError, RecursionError):
+        return None
+    return message if isinstance(message, dict) else None
 
 
 @final

@@ -86,12 +86,17 @@ class Model:
         return -np.asarray(self.kernel.numpy()).ravel()
 
 
-def said() -> dict[str, float | str]:
-    """The numbers of its statement, and the statement."""
-    statement = tensorflow_privacy.compute_dp_sgd_privacy_statement(
+def _statement(microbatches: bool) -> list[float]:
+    """The two numbers of its statement, which is all that there is: each record once per epoch, and Poisson sampling."""
+    written = tensorflow_privacy.compute_dp_sgd_privacy_statement(
         number_of_examples=way.RECORDS, batch_size=way.BATCH, num_epochs=way.STEPS * way.RATE,
-        noise_multiplier=way.NOISE, delta=way.DELTA, used_microbatching=False,
+        noise_multiplier=way.NOISE, delta=way.DELTA, used_microbatching=microbatches,
     )  # fmt: skip
-    # the statement is all that there is: each number stands behind the words for what it is of
-    numbers = re.findall(r"Epsilon (.*?):\s*([0-9.]+)", statement)
-    return {**{words.strip(): float(number) for words, number in numbers}, "statement": " ".join(statement.split())}
+    return [float(number) for number in re.findall(r"Epsilon (?:with|assuming)[^:]*:\s*([0-9.]+)", written)]
+
+
+def said() -> dict[str, float]:
+    """What its statement says without microbatches, and with them."""
+    once, poisson = _statement(False)
+    once_with, poisson_with = _statement(True)
+    return {"once": once, "poisson": poisson, "once, microbatches": once_with, "poisson, microbatches": poisson_with}

@@ -4,7 +4,7 @@ FOLDER is put in front of the path. Requests arrive as frames on standard input:
 
     open     a module and the name of one of its ways, with options
     release  rounds on given gradients, into a mapped array
-    said     what the library's own accounting says of one run, as numbers and words
+    said     what the library's own accounting says of one run, as numbers with their names
 
 It ends with its input.
 """

@@ -1,0 +1,42 @@
+"""Rows that are finished, in the cache: one file each, written beside its place and moved into it, whole or not there."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from pathlib import Path
+
+from noisymean.field.rows import Row
+from noisymean.folder import cache_folder
+from noisymean.probe.prober import VERSION as PROBER
+
+# Raise it when a row may change.
+VERSION = 1
+
+
+def place(name: str, version: str | None) -> Path:
+    """Its file; what it was run with is part of the name."""
+    plain = name.replace(":", "--")
+    file = (
+        f"{plain}-{version or 'none'}-prober{PROBER}-field{VERSION}-py{sys.version_info[0]}{sys.version_info[1]}.json"
+    )
+    return cache_folder() / "field" / file
+
+
+def keep(row: Row) -> None:
+    """For the next time."""
+    into = place(row.name, row.version)
+    into.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=into.parent, prefix=".writing-") as scratch:
+        written = Path(scratch) / into.name
+        written.write_text(json.dumps(row.to_plain()), encoding="utf-8")
+        written.replace(into)
+
+
+def kept(name: str, version: str | None) -> Row | None:
+    """The row of an earlier run; a damaged one counts as none."""
+    try:
+        return Row.from_plain(json.loads(place(name, version).read_text(encoding="utf-8")))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None

@@ -1,0 +1,83 @@
+"""The field as one self-contained page: the table, then for each row what its accounting says and the evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import final
+
+from noisymean.field.rows import Exposed, Row
+from noisymean.report import field_words as words
+from noisymean.report import page as pages
+
+_LOOKS = {Exposed.YES: "bad", Exposed.CALLER: "unknown", Exposed.UNKNOWN: "unknown", Exposed.NO: "good"}
+
+
+@final
+@dataclass(frozen=True)
+class Shown:
+    """One row below the table."""
+
+    title: str
+    facts: tuple[tuple[str, str], ...]
+    claims: tuple[str, ...]
+    statements: tuple[str, ...]
+    remarks: tuple[str, ...]
+    evidence: tuple[tuple[str, ...], ...]
+
+
+def page(rows: Sequence[Row], *, command: str) -> str:
+    """The whole page; what is shown is what `--json` prints."""
+    dates = sorted({one.date for one in rows})
+    return pages.render(
+        "field.html",
+        title="The field, by running it",
+        subtitle=f"{len(rows)} ways of {len({one.library for one in rows})} libraries",
+        command=command,
+        counts=words.counts(rows),
+        when=" to ".join(dict.fromkeys((dates[0], dates[-1]))) if dates else "",
+        lines=[_line(one) for one in rows],
+        rows=[_shown(one) for one in rows],
+    )
+
+
+def _line(row: Row) -> tuple[object, ...]:
+    library = row.library if row.version is None else f"{row.library} {row.version}"
+    verdict = words.NONE if row.lost is None or row.observed is None else row.lost.verdict
+    return (
+        library,
+        row.way,
+        words.divides_by(row),
+        row.sampler.value,
+        words.claimed(row),
+        words.leaked(row.lost),
+        words.guaranteed(row.lost),
+        verdict,
+        {"text": row.exposed.value, "kind": _LOOKS[row.exposed]},
+    )
+
+
+def _shown(row: Row) -> Shown:
+    title = f"{row.name}, {row.exposed.value}"
+    found = row.observed
+    if found is None:
+        return Shown(title, (("exposed", row.because), ("not run", row.fault or "")), (), (), (), ())
+    facts = (
+        ("exposed", f"{row.exposed.value}: {row.because}"),
+        *found.finding.facts(),
+        ("the one run", words.lost_words(row)),
+        ("run on", f"{row.date}, {row.seconds:.0f} s, {', '.join(f'{name} {value}' for name, value in row.packages.items())}"),
+    )  # fmt: skip
+    if found.told is not None:
+        told = (
+            f"noise multiplier {found.told.noise_multiplier:.4g}, rate {found.told.sample_rate:.4g} at {found.told.run}"
+        )
+        facts = (*facts, ("its accountant is told", told))
+    return Shown(
+        title=title,
+        facts=facts,
+        claims=tuple(words.claim_words(one) for one in found.claims),
+        statements=tuple(f"{one.place}: {one.text}" for one in found.divides_at),
+        remarks=tuple(f"{one.severity.value}: {one.words}" for one in found.finding.remarks),
+        evidence=tuple(tuple(row) for row in found.finding.seen().rows),
+    )

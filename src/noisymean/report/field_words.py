@@ -1,0 +1,106 @@
+"""A row of the field in short words, for a terminal, a page and the documents: one home for all three."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import assert_never
+
+from noisymean.field.claims import Claim
+from noisymean.field.rows import Exposed, Lost, Row
+from noisymean.outward import at_least, at_most
+from noisymean.probe.laws import Kind
+
+NONE = "-"
+
+
+def exposed(row: Row) -> str:
+    """In a word or two, for a narrow column."""
+    return "caller" if row.exposed is Exposed.CALLER else row.exposed.value
+
+
+def divides_by(row: Row) -> str:
+    """The denominator in a word or two."""
+    found = row.observed
+    if found is None:
+        return NONE
+    cohorts, kind = found.cohorts, found.denominator.kind
+    if kind is Kind.UNKNOWN and cohorts is not None and cohorts.divided_by is not None and row.exposed is Exposed.NO:
+        return "b"
+    noise = ", noise not" if kind is Kind.ASGM and found.finding.noise.shares_denominator is False else ""
+    return f"{_denominator(kind)}{noise}"
+
+
+def _denominator(kind: Kind) -> str:
+    match kind:
+        case Kind.SGM:
+            return "a constant"
+        case Kind.ASGM:
+            return "|B|"
+        case Kind.EASGM:
+            return "N q"
+        case Kind.FEASGM:
+            return "floor(N q)"
+        case Kind.LOADER:
+            return "int(N/L)"
+        case Kind.INDEPENDENT:
+            return "|B'|"
+        case Kind.UNKNOWN:
+            return "not known"
+    assert_never(kind)
+
+
+def claimed(row: Row) -> str:
+    """What the library's own accounting says, the first of its numbers; without one it claims nothing."""
+    claims = () if row.observed is None else row.observed.claims
+    return at_most(claims[0].epsilon, ".3g") if claims else NONE
+
+
+def leaked(lost: Lost | None) -> str:
+    """What is certainly lost."""
+    return NONE if lost is None or lost.leakage is None else at_least(lost.leakage, ".3g")
+
+
+def guaranteed(lost: Lost | None) -> str:
+    """What is certainly not exceeded."""
+    return NONE if lost is None or lost.guarantee is None else at_most(lost.guarantee, ".3g")
+
+
+def claim_words(claim: Claim) -> str:
+    """One number of an accounting with what it is about."""
+    who = "an adjacency that is not named" if claim.adjacency is None else claim.adjacency.value
+    where = "" if claim.place is None else f", {claim.place}"
+    return f"{claim.accounting}: epsilon {at_most(claim.epsilon, '.4g')}; batches {claim.assumes.value}; {who}{where}"
+
+
+def lost_words(row: Row) -> str:
+    """What the one run loses, or why that is not known."""
+    lost = row.lost
+    if row.observed is None:
+        return "It was not run."
+    if lost is None:
+        return "Not accounted for: no theorem here covers what was found."
+    if lost.leakage is None:
+        return f"Not accounted for: {lost.because}."
+    what = f"{lost.steps:,} rounds of {lost.mechanism}, batches {lost.sampler}, {lost.adjacency}"
+    sound = "none known" if lost.guarantee is None else at_most(lost.guarantee, ".4g")
+    claim = NONE if lost.claimed is None else at_most(lost.claimed, ".4g")
+    return (
+        f"{what}: claimed epsilon {claim}, leakage {at_least(lost.leakage, '.4g')}, guarantee {sound}:"
+        f" {lost.verdict}; {lost.because}."
+    )
+
+
+def grouped(rows: Iterable[Row]) -> list[str]:
+    """A sentence for each, those that are the same of several rows once."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for row in rows:
+        words = row.because if row.fault is None else f"{row.because}. {row.fault}"
+        found.setdefault((row.exposed.value, words), []).append(row.name)
+    return [f"{', '.join(names)}: {word}: {words}" for (word, words), names in found.items()]
+
+
+def counts(rows: Iterable[Row]) -> str:
+    """How many of each word."""
+    every = [row.exposed for row in rows]
+    parts = [f"{every.count(one)} {one.value}" for one in Exposed if one in every]
+    return ", ".join(parts)
