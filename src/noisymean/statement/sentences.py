@@ -355,7 +355,7 @@ def _grounds(answer: Account) -> str:
     records = ", number of records" if any(one.mechanism.dataset_size is not None for one in answer.segments) else ""
     told = f"sampler, rate, denominator, noise, adjacency{records} and steps are as somebody described them"
     assumed = "" if answer.adjacency_told or answer.adjacency is Adjacency.ADD_REMOVE else "; the adjacency is assumed"
-    return f"All this rests on what was typed, none of it seen: {told}{assumed}. No program was looked at."
+    return f"The numbers of this statement rest on what was typed, none of it seen: {told}{assumed}. No program was looked at."
 
 
 def covered(answer: Account) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import cached_property
 from typing import TYPE_CHECKING, final
 
 from noisymean.accounts import Account
@@ -54,7 +55,7 @@ class Statement(Result):
     deployment: Deployment
     version: str
 
-    @property
+    @cached_property
     def sentences(self) -> dict[Topic, str]:
         """Each by what it is about."""
         return sentences.all_sentences(self.account, self.gaussian, self.unit, unit_told=self.unit_told)
