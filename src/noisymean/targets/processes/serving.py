@@ -12,10 +12,11 @@ import os
 import queue
 import sys
 import threading
+import traceback
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any, NoReturn, Protocol
+from typing import Any, NoReturn, Protocol
 
 from noisymean.targets.processes import wire
 
@@ -30,30 +31,52 @@ class Session(Protocol):
 Open = Callable[[Mapping[str, Any], wire.Borrower], Session]
 
 
-def answers() -> IO[bytes]:
-    """Where answers go: the pipe belongs to the protocol, and whatever a library prints goes to standard error."""
-    found = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+def serve(opened: Open) -> NoReturn:
+    """Answer with sessions until the other side goes away."""
+    sessions, borrower = dict[int, Session](), wire.Borrower()
+
+    def answer(request: Mapping[str, Any]) -> dict[str, Any]:
+        for number in request["forget"]:
+            sessions.pop(number, None)
+        borrower.keep(request["keep"])
+        if request["do"] == "open":
+            sessions[request["session"]] = opened(request, borrower)
+        return sessions[request["session"]].answer(request)
+
+    answer_all(answer)
+
+
+def answer_all(answer: Callable[[Mapping[str, Any]], Mapping[str, Any]], *files: Path) -> NoReturn:
+    """Answer whatever is asked. Where no more can come the process ends at once, and takes away what may have been left.
+
+    That is the names of arrays, which the other side takes away itself unless it was killed, and `files` with their folders.
+    """
+    # the pipe belongs to the protocol: whatever a library prints goes to standard error
+    out = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     warnings.simplefilter("ignore")
-    return found
+    asked: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
+    threading.Thread(target=_listen, args=(asked, files), daemon=True).start()
+    try:
+        while True:
+            try:
+                wire.send(out, answer(asked.get()))
+            except BrokenPipeError:
+                raise
+            except Exception as fault:  # the boundary of the process: the other side says it in one line
+                said = " ".join(str(fault).split())[:500]
+                wire.send(out, {"fault": f"{type(fault).__name__}: {said}"})
+    except BaseException:
+        traceback.print_exc()
+    # without waiting for the reader, which holds its lock on standard input
+    os._exit(1)
 
 
-def questions(*files: Path) -> Iterator[dict[str, Any]]:
-    """Whatever is asked. Where no more can come the process ends at once, and takes away what the other side may have left.
-
-    That is the names of arrays, which it takes away itself unless it was killed, and `files` with their folders.
-    """
-    found: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
-    threading.Thread(target=_listen, args=(found, files), daemon=True).start()
-    while True:
-        yield found.get()
-
-
-def _listen(found: queue.SimpleQueue[dict[str, Any]], files: Sequence[Path]) -> None:
+def _listen(asked: queue.SimpleQueue[dict[str, Any]], files: Sequence[Path]) -> None:
     arrays: Sequence[str] = ()
     while (request := wire.receive(sys.stdin.buffer)) is not None:
         arrays = request["keep"]
-        found.put(request)
+        asked.put(request)
     for file in (*map(Path, arrays), *files):
         with contextlib.suppress(OSError):
             file.unlink()
@@ -61,26 +84,3 @@ def _listen(found: queue.SimpleQueue[dict[str, Any]], files: Sequence[Path]) -> 
         with contextlib.suppress(OSError):
             file.parent.rmdir()
     os._exit(0)
-
-
-def fault_of(fault: Exception) -> dict[str, Any]:
-    """The answer that says what was raised, in one line."""
-    return {"fault": f"{type(fault).__name__}: {' '.join(str(fault).split())[:500]}"}
-
-
-def serve(opened: Open) -> NoReturn:
-    """Answer until the other side goes away."""
-    out = answers()
-    sessions, borrower = dict[int, Session](), wire.Borrower()
-    for request in questions():
-        try:
-            for number in request["forget"]:
-                sessions.pop(number, None)
-            borrower.keep(request["keep"])
-            if request["do"] == "open":
-                sessions[request["session"]] = opened(request, borrower)
-            answer = sessions[request["session"]].answer(request)
-        except Exception as fault:  # the boundary of the process: the other side says it in one line
-            answer = fault_of(fault)
-        wire.send(out, answer)
-    raise AssertionError("questions do not end")
