@@ -331,6 +331,8 @@ def test_slugs_are_those_of_the_registry() -> None:
     [
         ({"published": "31.1.2026"}, "published='31.1.2026': must be a date written YYYY-MM-DD"),
         ({"published": "2026-1-1"}, "published='2026-1-1'"),
+        ({"published": "2026-02-30"}, "published='2026-02-30'"),
+        ({"published": "20260101"}, "published='20260101'"),
         ({"published": "٢٠٢٦-01-01"}, "published="),
         ({"model": "central"}, "model='central': must be one of Central, Local, Shuffle, Federated"),
     ],

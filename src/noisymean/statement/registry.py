@@ -12,6 +12,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from datetime import date
 from importlib.resources import files
 from typing import Any, final
 
@@ -23,9 +24,18 @@ from noisymean.statement.sentences import Topic
 
 TO_DO = "TO BE FILLED IN"
 MODELS = ("Central", "Local", "Shuffle", "Federated")
-_DATE = re.compile(r"\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])", re.ASCII)
+_DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 # Enough digits for a machine, rounded up.
 _DIGITS = ".6g"
+
+
+def _is_a_date(text: str) -> bool:
+    """Of the calendar, and written as the registry wants it."""
+    try:
+        date.fromisoformat(text)
+    except ValueError:
+        return False
+    return bool(_DATE.fullmatch(text))
 
 
 @final
@@ -43,7 +53,7 @@ class Deployment:
     author: str | None = None
 
     def __post_init__(self) -> None:
-        if self.published is not None and not _DATE.fullmatch(self.published):
+        if self.published is not None and not _is_a_date(self.published):
             raise InvalidInput("published", self.published, "a date written YYYY-MM-DD", "e.g. 2026-01-31")
         if self.model is not None and self.model not in MODELS:
             raise InvalidInput("model", self.model, f"one of {', '.join(MODELS)}", "who applies the noise")
