@@ -27,9 +27,15 @@ class Bindings:
     def __init__(self, script: Script, outside: frozenset[str] = frozenset()) -> None:
         self.script, self._outside = script, outside
 
+    def is_set_outside(self, *texts: str) -> bool:
+        """Whether another file may set a name that is in one of these expressions."""
+        return any(name in self._outside for text in texts for name in re.findall(r"[A-Za-z_]\w*", text))
+
     @cached_property
     def by_text(self) -> bool:
-        """Whether names may be set in a way that is not seen."""
+        """Whether names may be set in a way that is not seen: by their text, or in the cells of a notebook, in any order."""
+        if any(one.cell is not None for one in self.script.text.lines):
+            return True
         calls = (one for one in self.script.nodes if isinstance(one, ast.Call))
         named = any(
             (isinstance(one.func, ast.Name) and bool(_SET_BY_TEXT.fullmatch(one.func.id)))

@@ -28,6 +28,7 @@ _INNER = frozenset(
         *("grad", "grad_sample", "summed_grad", "original_optimizer", "signal_skip_step", "virtual_step", "add_noise"),
         *("scale_grad", "clip_and_accumulate", "pre_step", "attach_step_hook", "step_hook", "accumulated_iterations"),
         *("_step_skip_queue", "register_step_pre_hook", "register_hook", "autograd", "set_state", "manual_seed_all"),
+        *("history", "get_optimizer_hook_fn", "register_full_backward_hook", "register_forward_hook"),
     }
 )
 _SET = frozenset(
@@ -293,6 +294,9 @@ class _Follower:
                 if isinstance(call, ast.Call) and self._is_known_call(call, role):
                     return
             case ast.For(iter=over) if over is node:
+                return
+            case ast.Return() if role is Role.MODEL:
+                # what is trained is given back; what trains it further is seen by its own steps
                 return
             case _:
                 pass

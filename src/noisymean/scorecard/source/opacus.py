@@ -1,38 +1,22 @@
-"""What a call of make_private shows of each pitfall, and an optimizer of Opacus that is made by hand."""
+"""What a call of make_private shows of each pitfall."""
 
 from __future__ import annotations
 
 import ast
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import final
 
-from noisymean.lint.rules.opacus_calls import made_private
-from noisymean.lint.script import Called
 from noisymean.probe.reading.nodes import last_name
 from noisymean.scorecard import pitfalls
-from noisymean.scorecard.pitfalls import Pitfall
 from noisymean.scorecard.source.bindings import Bindings
-from noisymean.scorecard.source.follow import FIX, NotFollowed, Run, follow, others_that_train
+from noisymean.scorecard.source.follow import FIX, NotFollowed, Run
+from noisymean.scorecard.source.randomness import randomness
+from noisymean.scorecard.source.sites import OF_STEPS, Site, engine_of
+from noisymean.scorecard.source.text import REPORTS
 from noisymean.scorecard.value import Fact, Outcome
 
-# What depends on how the loops train: passed only where they are followed.
-OF_STEPS = (
-    pitfalls.DENOMINATOR,
-    pitfalls.NOISE_APART,
-    pitfalls.OTHER_BOUND,
-    pitfalls.CLIPPING,
-    pitfalls.NO_NOISE,
-    pitfalls.SAMPLING,
-    pitfalls.RATE,
-    pitfalls.SIGMA,
-    pitfalls.ACCUMULATION,
-    pitfalls.EMPTY,
-    pitfalls.SEED,
-    pitfalls.REUSED,
-    pitfalls.FLOATING,
-)
+# What depends on the records that are in a batch.
+OF_BATCHES = (pitfalls.CLIPPING, pitfalls.SAMPLING, pitfalls.ACCUMULATION, pitfalls.EMPTY)
 # Of these the linter's rules NM001 and NM002 say that they are there whatever is done around the call.
 LOOKED_AT = (pitfalls.DENOMINATOR, pitfalls.RATE, pitfalls.SIGMA)
 _POISSON_LOADER = (
@@ -43,44 +27,15 @@ _DATA_LOADER = (
     "torch.utils.data.DataLoader",
     "torch.utils.data.dataloader.DataLoader",
 )
-_BY_HAND = ("opacus.optimizers.DPOptimizer", "opacus.optimizers.optimizer.DPOptimizer")
+# What else a loader may be told without another record in a batch, or the same one twice.
+_NO_MATTER = frozenset(
+    {
+        *("dataset", "batch_size", "shuffle", "num_workers", "pin_memory", "drop_last", "timeout", "sample_rate"),
+        *("persistent_workers", "prefetch_factor", "pin_memory_device"),
+    }
+)
+_ACCOUNTANT = ("noisymean.integrations.opacus.Accountant", "noisymean.integrations.opacus.accountant.Accountant")
 _TARGETS = ("target_epsilon", "target_delta", "epochs")
-# So many bits cannot be tried one after the other.
-_BITS = 60
-
-
-@final
-@dataclass(frozen=True)
-class Site:
-    """One call of make_private as far as it was followed."""
-
-    call: Called
-    run: Run | NotFollowed
-    bindings: Bindings
-
-    def fact(self, pitfall: Pitfall, outcome: Outcome, says: str, node: ast.AST | None = None) -> Fact:
-        """Of this call, at a node of its file."""
-        place = self.bindings.script.text.place(self.call.node if node is None else node)
-        return Fact(pitfall, outcome, says, place)
-
-    def passed(self, pitfall: Pitfall, says: str, node: ast.AST | None = None) -> Fact:
-        return self.fact(pitfall, Outcome.PASSED, says, node)
-
-    def found(self, pitfall: Pitfall, says: str, node: ast.AST | None = None) -> Fact:
-        return self.fact(pitfall, Outcome.FOUND, says, node)
-
-    def unknown(self, pitfall: Pitfall, says: str, node: ast.AST | None = None) -> Fact:
-        return self.fact(pitfall, Outcome.NOT_CHECKABLE, says, node)
-
-
-def sites(bindings: Bindings) -> list[Site]:
-    """Every call of make_private in a file; none is followed if anything else in it trains."""
-    calls = made_private(bindings.script)
-    runs = [follow(one, bindings) for one in calls]
-    stray = others_that_train([one for one in runs if isinstance(one, Run)], bindings)
-    if stray is not None:
-        runs = [stray if isinstance(one, Run) else one for one in runs]
-    return [Site(call, run, bindings) for call, run in zip(calls, runs, strict=True)]
 
 
 def facts(site: Site) -> Iterator[Fact]:
@@ -89,6 +44,10 @@ def facts(site: Site) -> Iterator[Fact]:
         yield from (site.unknown(one, f"not followed: {site.run.says}", site.run.node) for one in OF_STEPS)
         yield from _wrong_all_the_same(site)
         return
+    made = _given(site.run, site.bindings)
+    if not _is_plain_loader(made, site.bindings):
+        says = "how the loader that make_private is given puts batches together is not in view"
+        yield from (site.unknown(one, says, made) for one in OF_BATCHES)
     yield _denominator(site, site.run)
     yield site.passed(pitfalls.NOISE_APART, "Opacus adds the noise to the sum and divides both by one number")
     yield site.passed(pitfalls.OTHER_BOUND, "Opacus clips to and scales the noise by one max_grad_norm")
@@ -100,12 +59,12 @@ def facts(site: Site) -> Iterator[Fact]:
     step = site.run.loops[0].step
     yield site.passed(pitfalls.ACCUMULATION, "one step for each batch of the loader that make_private returned", step)
     yield _empty(site, site.run)
-    yield from _randomness(site)
+    yield from randomness(site)
 
 
 def _wrong_all_the_same(site: Site) -> Iterator[Fact]:
     """What the call itself says, wherever its loops are."""
-    for fact in (_noise(site), _sampling(site), *_randomness(site)):
+    for fact in (_noise(site), _sampling(site), *randomness(site)):
         if fact.outcome is Outcome.FOUND:
             yield fact
     if (step := _now_and_then(site.bindings)) is not None:
@@ -185,6 +144,13 @@ def _block_of(statement: ast.stmt, parent: ast.AST) -> list[ast.stmt]:
         if isinstance(block, list) and statement in block:
             return block
     return [statement]
+
+
+def _is_plain_loader(made: ast.Call | None, bindings: Bindings) -> bool:
+    """Whether a loader hands out the records that are drawn, each once: what puts batches together is torch's own."""
+    if made is None or not bindings.comes_from(made.func, *_DATA_LOADER, *_POISSON_LOADER):
+        return False
+    return len(made.args) <= 2 and all(one.arg in _NO_MATTER for one in made.keywords)
 
 
 def _given(run: Run, bindings: Bindings) -> ast.Call | None:
@@ -270,6 +236,10 @@ def _sampling(site: Site) -> Fact:
     pitfall, told = pitfalls.SAMPLING, site.call.keywords.get("poisson_sampling")
     match told:
         case None | ast.Constant(value=True):
+            if not _is_false(site.call.keywords.get("rand_on_empty")):
+                return site.unknown(pitfall, "rand_on_empty is given: an empty batch may be replaced")
+            if (other := _accounts_otherwise(site)) is not None:
+                return site.unknown(pitfall, "what is accounted for here is not followed", other)
             return site.passed(pitfall, "Opacus draws by Poisson sampling, and every loop trains on its loader")
         case ast.Constant(value=False):
             return site.found(pitfall, "poisson_sampling=False")
@@ -277,134 +247,43 @@ def _sampling(site: Site) -> Fact:
             return site.unknown(pitfall, "poisson_sampling is not written down as True or False")
 
 
+def _is_false(given: ast.expr | None) -> bool:
+    """A switch that is off unless somebody says so."""
+    return given is None or (isinstance(given, ast.Constant) and given.value is False)
+
+
+def _accounts_otherwise(site: Site) -> ast.AST | None:
+    """An epsilon that is not this engine's, or an accountant that somebody puts in the place of Opacus' own."""
+    bindings, script = site.bindings, site.bindings.script
+    for node in script.nodes:
+        match node:
+            case ast.Assign(targets=[ast.Attribute(attr="accountant")], value=ast.Call(func=function)):
+                if not bindings.comes_from(function, *_ACCOUNTANT):
+                    return node
+            case ast.Attribute(attr="accountant", ctx=ast.Store() | ast.Del()) as target:
+                if not isinstance(script.parents[target], ast.Assign):
+                    return node
+            case ast.Call(func=function) if (last_name(function) in REPORTS) and not _is_of_engine(function, site):
+                return node
+            case _:
+                pass
+    return None
+
+
+def _is_of_engine(function: ast.expr, site: Site) -> bool:
+    """`engine.get_epsilon`, or that of its accountant."""
+    owner = function.value if isinstance(function, ast.Attribute) else None
+    if isinstance(owner, ast.Attribute) and owner.attr == "accountant":
+        owner = owner.value
+    return isinstance(owner, ast.Name) and site.bindings.value(owner) is engine_of(site)
+
+
 def _empty(site: Site, run: Run) -> Fact:
-    pitfall, made_up = pitfalls.EMPTY, site.call.keywords.get("rand_on_empty")
-    if made_up is not None and not (isinstance(made_up, ast.Constant) and made_up.value is False):
+    pitfall = pitfalls.EMPTY
+    if not _is_false(site.call.keywords.get("rand_on_empty")):
         return site.unknown(pitfall, "rand_on_empty is given")
     if _sampling(site).outcome is not Outcome.PASSED:
         return site.unknown(pitfall, "whether a batch may be empty depends on how batches are drawn")
     if run.is_cut:
         return site.unknown(pitfall, "BatchMemoryManager of Opacus before 1.5 stops at an empty batch")
     return site.passed(pitfall, "the loop takes a step on each batch, also on an empty one", run.loops[0].step)
-
-
-# --- random numbers -------------------------------------------------------------------------------------------------------
-
-
-def _randomness(site: Site) -> Iterator[Fact]:
-    """Predictable noise, noise that comes again, noise in floating point."""
-    engine = _engine(site)
-    secure = None if engine is None else next((one.value for one in engine.keywords if one.arg == "secure_mode"), None)
-    if isinstance(secure, ast.Constant) and secure.value is True and isinstance(site.run, Run):
-        says = "secure_mode=True: random numbers of the operating system"
-        yield site.passed(pitfalls.SEED, says, engine)
-        yield site.passed(pitfalls.REUSED, says, engine)
-        yield site.passed(pitfalls.FLOATING, "secure_mode=True: each noise is a sum of several", engine)
-        return
-    yield site.unknown(pitfalls.FLOATING, f"secure_mode is not on: {pitfalls.FLOATING.instead}", engine)
-    generator = site.call.keywords.get("noise_generator")
-    made = None if generator is None else site.bindings.value(generator)
-    if isinstance(generator, ast.Name) and isinstance(made, ast.Call):
-        yield from _own_generator(site, generator, made, is_off=secure is None)
-        return
-    where = "torch's global generator" if generator is None else "a generator that is not followed"
-    yield site.unknown(pitfalls.SEED, f"the noise comes from {where}, which may be seeded anywhere")
-    yield site.unknown(pitfalls.REUSED, f"the noise comes from {where}, which may be started again anywhere")
-
-
-def _own_generator(site: Site, generator: ast.Name, made: ast.Call, *, is_off: bool) -> Iterator[Fact]:
-    """A torch.Generator for the noise: seeded once by the operating system, or not at all."""
-    bindings, script = site.bindings, site.bindings.script
-    used = [
-        script.parents[node]
-        for node in script.nodes
-        if isinstance(node, ast.Name) and node.id == generator.id and isinstance(node.ctx, ast.Load)
-    ]
-    seeds = [one for one in used if isinstance(one, ast.Attribute)]
-    handed = [one for one in used if not isinstance(one, ast.Attribute)]
-    mine = all(isinstance(one, ast.keyword) and one.arg == "noise_generator" for one in handed)
-    plain = mine and bindings.comes_from(made.func, "torch.Generator", "torch._C.Generator")
-    if plain and not seeds and is_off and not any(True for _ in script.calls_of("fork_rng|set_rng_state")):
-        says = "torch.Generator() begins with the same number everywhere, and nothing seeds it"
-        yield site.found(pitfalls.SEED, says, made)
-        yield site.unknown(pitfalls.REUSED, "two runs of the script have the same noise", made)
-        return
-    seed = script.parents[seeds[0]] if len(seeds) == 1 else None
-    if plain and len(handed) == 1 and isinstance(seed, ast.Call) and _is_entropy(seed, bindings):
-        statement = script.statement_of(seed)
-        if bindings.is_plain(statement) and statement.lineno < site.call.node.lineno and isinstance(site.run, Run):
-            yield site.passed(pitfalls.SEED, "seeded by the operating system, for the noise alone", seed)
-            yield site.passed(pitfalls.REUSED, "a generator for the noise alone, seeded once", seed)
-            return
-    yield site.unknown(pitfalls.SEED, "what seeds the generator of the noise is not followed", made)
-    yield site.unknown(pitfalls.REUSED, "what becomes of the generator of the noise is not followed", made)
-
-
-def _is_entropy(seed: ast.Call, bindings: Bindings) -> bool:
-    """`manual_seed(secrets.randbits(63))`, or of int.from_bytes(os.urandom(8)); or `seed()`."""
-    match seed:
-        case ast.Call(func=ast.Attribute(attr="seed"), args=[], keywords=[]):
-            return True
-        case ast.Call(func=ast.Attribute(attr="manual_seed"), args=[ast.Call(func=function, args=[bits])]):
-            count = bindings.number(bits)
-            return bindings.comes_from(function, "secrets.randbits") and count is not None and count >= _BITS
-        case ast.Call(
-            func=ast.Attribute(attr="manual_seed"),
-            args=[
-                ast.Call(
-                    func=ast.Attribute(attr="from_bytes", value=ast.Name(id="int")),
-                    args=[ast.Call(func=function, args=[count]), *_],
-                )
-            ],
-        ):
-            found = bindings.number(count)
-            return bindings.comes_from(function, "os.urandom") and found is not None and found * 8 >= _BITS
-        case _:
-            return False
-
-
-def _engine(site: Site) -> ast.Call | None:
-    function = site.call.node.func
-    owner = function.value if isinstance(function, ast.Attribute) else None
-    made = site.bindings.value(owner) if isinstance(owner, ast.Name) else owner
-    return made if isinstance(made, ast.Call) else None
-
-
-# --- made by hand ---------------------------------------------------------------------------------------------------------
-
-
-def by_hand(bindings: Bindings) -> Iterator[Fact]:
-    """A DPOptimizer that the script makes itself: what it divides by is written down, or not; the rest is not followed."""
-    script = bindings.script
-    for one in script.calls_of("DPOptimizer"):
-        if not one.dotted.startswith("opacus"):
-            continue
-        place = script.text.place(one.node)
-        number = bindings.number(one.keywords.get("expected_batch_size"))
-        for pitfall in OF_STEPS:
-            known = pitfall is pitfalls.DENOMINATOR and number is not None and number > 0.0
-            if known and _is_alone(one, bindings):
-                yield Fact(pitfall, Outcome.PASSED, f"divides by {number:g}, a constant", place)
-            else:
-                says = "an optimizer of Opacus that is made by hand: its loop is not followed"
-                yield Fact(pitfall, Outcome.NOT_CHECKABLE, says, place)
-
-
-def _is_alone(one: Called, bindings: Bindings) -> bool:
-    """Whether every step of the file is this optimizer's, and nobody reaches into it."""
-    script = bindings.script
-    if one.hides or "loss_reduction" in one.keywords or not bindings.comes_from(one.node.func, *_BY_HAND):
-        return False
-    inner = {
-        "expected_batch_size",
-        "loss_reduction",
-        "grad",
-        "summed_grad",
-        "scale_grad",
-        "add_noise",
-        "original_optimizer",
-    }
-    if bindings.by_text or any(isinstance(node, ast.Attribute) and node.attr in inner for node in script.nodes):
-        return False
-    steps = [node for node in script.nodes if isinstance(node, ast.Attribute) and node.attr == "step"]
-    return bool(steps) and all(bindings.value(node.value) is one.node for node in steps)

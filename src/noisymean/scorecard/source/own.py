@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 
@@ -9,9 +10,10 @@ from noisymean.lint.rules.noise import noise_of
 from noisymean.lint.script import Script
 from noisymean.probe.conclusions import Denominator, read_verdict
 from noisymean.probe.reading import Origin, read_modules
+from noisymean.probe.reading.nodes import last_name
 from noisymean.scorecard import pitfalls
 from noisymean.scorecard.source.bindings import Bindings
-from noisymean.scorecard.source.opacus import OF_STEPS
+from noisymean.scorecard.source.sites import OF_STEPS
 from noisymean.scorecard.value import Fact, Outcome
 
 _LIBRARIES = (
@@ -68,8 +70,18 @@ def _divided_by_numbers(bindings: Bindings) -> str | None:
         return None
     if any(set(one.origins) != {Origin.NUMBER} for one in source.statements):
         return None
+    noise = noise_of(script)
+    # a loss that is a mean is divided by the size of the batch out of sight, unless each record is clipped before the sum
+    summed = all(_is_sum(one.gradient) for one in noise.additions) and bool(noise.by_record) and not noise.whole
+    if not summed or any(isinstance(node, ast.Attribute) and node.attr == "backward" for node in script.nodes):
+        return None
     noisy = [one for one in source.statements if one.noisy]
-    return noisy[0].by if noisy else None
+    return noisy[0].by if noisy and not bindings.is_set_outside(*(one.by for one in noisy)) else None
+
+
+def _is_sum(node: ast.expr) -> bool:
+    """`clipped.sum(0)`, as it stands."""
+    return isinstance(node, ast.Call) and last_name(node.func) == "sum"
 
 
 def other_libraries(script: Script) -> Iterator[Fact]:

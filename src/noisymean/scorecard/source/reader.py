@@ -15,8 +15,9 @@ from noisymean.lint.text import Unreadable, parsed
 from noisymean.lint.tree import Tree
 from noisymean.probe.reading.work import Exhausted
 from noisymean.scorecard.pitfalls import PITFALLS
-from noisymean.scorecard.source import opacus, own, text
+from noisymean.scorecard.source import by_hand, opacus, own, text
 from noisymean.scorecard.source.bindings import SET_FROM_OUTSIDE, Bindings
+from noisymean.scorecard.source.sites import sites
 from noisymean.scorecard.value import Fact, Outcome, Scorecard, Subject
 
 # Wider than the linter's: what only speaks of delta or of an accountant is looked at as well.
@@ -106,8 +107,8 @@ def _files(paths: Sequence[Path], exclude: Sequence[str]) -> tuple[list[_File], 
 def _of_script(bindings: Bindings) -> _File:
     script = bindings.script
     found = _File(script.text.file)
-    sites = opacus.sites(bindings)
-    for site in sites:
+    calls = sites(bindings)
+    for site in calls:
         seen = list(opacus.facts(site))
         found.facts += seen
         line = script.text.place(site.call.node).line
@@ -116,9 +117,9 @@ def _of_script(bindings: Bindings) -> _File:
             for one in seen
             if one.outcome is Outcome.PASSED and one.pitfall in opacus.LOOKED_AT
         }
-    others = [*opacus.by_hand(bindings), *own.own_steps(bindings), *own.other_libraries(script)]
+    others = [*by_hand.by_hand(bindings), *own.own_steps(bindings), *own.other_libraries(script)]
     found.facts += others
-    found.trains = bool(sites or others)
+    found.trains = bool(calls or others)
     if found.trains:
         found.facts += [*text.metrics(bindings), *text.crossing(bindings)]
     elif script.speaks_of_privacy and own.trains(script):

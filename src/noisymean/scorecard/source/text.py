@@ -14,8 +14,8 @@ from noisymean.scorecard import pitfalls
 from noisymean.scorecard.source.bindings import Bindings
 from noisymean.scorecard.value import Fact, Outcome
 
-# Calls that turn a delta into an epsilon, and those that are told one; each with the place of delta among its arguments.
-_REPORTS = {
+# Calls that turn a delta into an epsilon, each with the place of delta among its arguments.
+REPORTS = {
     "get_epsilon": 0,
     "get_privacy_spent": 0,
     "get_epsilon_and_optimal_order": 0,
@@ -25,6 +25,7 @@ _REPORTS = {
     "compute_eps_poisson": -1,
     "compute_eps_uniform": -1,
 }
+# Others that are told one.
 _TOLD = {"make_private_with_epsilon": -1, "get_noise_multiplier": -1}
 _OURS = ("account", "calibrate")
 _RELATION = ("neighboring_relation", "adjacency", "neighbouring_relation")
@@ -35,21 +36,30 @@ _NEIGHBOURS = re.compile(
 _SHOWS = re.compile(
     r"print|info|debug|warning|log|log_metric|log_metrics|add_scalar|add_scalars|set_postfix|set_postfix_str|set_description|write"
 )
+_DELTA = re.compile(r"(^|_)delta$", re.IGNORECASE)
 _CROSSING = re.compile(r"(Sync|Lazy)?BatchNorm(1d|2d|3d|alization)?|batch_norm")
 
 
 def deltas(bindings: Bindings) -> Iterator[Fact]:
     """Every delta that an accountant or a calibration is told."""
     for call in bindings.script.calls:
-        if call.name in _OURS and not call.dotted.startswith("noisymean"):
-            continue
-        places = {**_REPORTS, **_TOLD, **dict.fromkeys(_OURS, -1)}
-        if call.name not in places or bindings.script.syntax.defined[call.name]:
+        ours = call.name not in _OURS or call.dotted.startswith("noisymean")
+        places = {**REPORTS, **_TOLD, **dict.fromkeys(_OURS, -1)}
+        if not ours or call.name not in places or bindings.script.syntax.defined[call.name]:
+            yield from _other_delta(call, bindings)
             continue
         told = call.argument(places[call.name], "delta", "target_delta")
         if told is None and not call.hides:
             continue
         yield _delta(told, call, bindings)
+
+
+def _other_delta(call: Called, bindings: Bindings) -> Iterator[Fact]:
+    """Whatever else is told a delta may be an accountant that is not known here: it has to be a constant as well."""
+    for name, told in call.keywords.items():
+        if _DELTA.search(name) and bindings.number(told) is None:
+            says = "what this is, and where its delta comes from, is not in view"
+            yield Fact(pitfalls.DELTA, Outcome.NOT_CHECKABLE, says, bindings.script.text.place(call.node))
 
 
 def _delta(told: ast.expr | None, call: Called, bindings: Bindings) -> Fact:
@@ -67,7 +77,7 @@ def neighbours(bindings: Bindings) -> Iterator[Fact]:
     script = bindings.script
     for call in script.calls:
         ours = call.name in _OURS and call.dotted.startswith("noisymean")
-        if not ours and (call.name not in _REPORTS or script.syntax.defined[call.name]):
+        if not ours and (call.name not in REPORTS or script.syntax.defined[call.name]):
             continue
         place, pitfall = script.text.place(call.node), pitfalls.NEIGHBOURS
         if ours:
