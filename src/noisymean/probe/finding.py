@@ -284,7 +284,11 @@ class Finding(Result):
         """The mechanism, each conclusion, the remarks, and the verdict on the run that was described."""
         accounted = self.kind.value in KINDS
         caveat = " but for what follows, so without a guarantee" if self.doubts and accounted else ""
-        sentences = [f"- {remark.severity.value}: {remark.words}." for remark in self.remarks]
+        if self.kind is Kind.SGM and self.rates.moves_with_size:
+            # the rate of a data loader, whose name its denominator alone does not earn
+            caveat = f" only where one record more leaves the rate alone{caveat and f', and{caveat}'}"
+        # what was raised may end a sentence of its own
+        sentences = [f"- {remark.severity.value}: {remark.words.removesuffix('.')}." for remark in self.remarks]
         if self.run is not None:
             notes = () if self.run.account is None else self.run.account.notes
             sentences += [self.run.sentence, *(f"- {note}." for note in notes)]

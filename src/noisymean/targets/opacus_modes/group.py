@@ -42,7 +42,7 @@ class GroupFault(NoisymeanError):
 class Group:
     """So many processes, ready to run any mode that needs them."""
 
-    def __init__(self, processes: int) -> None:
+    def __init__(self, processes: int, module: str = MODULE) -> None:
         self.owner, self.count = os.getpid(), processes
         self.lender = wire.Lender()
         self.folder = tempfile.TemporaryDirectory(prefix="noisymean-", ignore_cleanup_errors=True)
@@ -51,7 +51,7 @@ class Group:
         self.logs = [tempfile.TemporaryFile() for _ in range(processes)]  # noqa: SIM115 - live as long as the processes
         self.processes = [
             subprocess.Popen(
-                [sys.executable, "-m", MODULE, str(rank), str(processes), store],
+                [sys.executable, "-m", module, str(rank), str(processes), store],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
@@ -78,6 +78,12 @@ class Group:
                     wire.send(process.stdin, {**request, "keep": self.lender.paths()})
                 waiting[self.readers.submit(wire.receive, process.stdout)] = rank
             return self._gathered(waiting, monotonic() + seconds, seconds)
+        except GroupFault:
+            raise
+        except BaseException:
+            # answers that nobody takes must not be those to the next question
+            self.close()
+            raise
         finally:
             self.lender.unlink()
 
@@ -94,9 +100,9 @@ class Group:
             for one in done:
                 rank, answer = waiting[one], one.result()
                 if answer is None:
-                    said = self._last_words(rank)
+                    said = self._why_not(rank)
                     self.close()
-                    raise GroupFault(f"ends its process: {said}")
+                    raise GroupFault(said)
                 if "fault" in answer:
                     if self.count > 1:
                         # the others wait for this one
@@ -105,13 +111,16 @@ class Group:
                 answers[rank] = answer
         return [answers[rank] for rank in range(self.count)]
 
-    def _last_words(self, rank: int) -> str:
-        with contextlib.suppress(subprocess.TimeoutExpired):
+    def _why_not(self, rank: int) -> str:
+        """Its last words, if it has ended."""
+        try:
             self.processes[rank].wait(timeout=_PATIENCE)
+        except subprocess.TimeoutExpired:
+            return "answers what is no answer"
         log = self.logs[rank]
         log.seek(0)
         said = log.read().decode(errors="replace").strip().splitlines()
-        return said[-1] if said else f"exit code {self.processes[rank].returncode}"
+        return f"ends its process: {said[-1] if said else f'exit code {self.processes[rank].returncode}'}"
 
 
 _GROUPS: dict[int, Group] = {}

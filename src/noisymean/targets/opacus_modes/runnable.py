@@ -10,7 +10,7 @@ import numpy as np
 
 from noisymean.numerics.logs import Array
 from noisymean.targets.opacus_modes.group import GroupFault, dismiss, group_of
-from noisymean.targets.opacus_modes.modes import Clip, Mode
+from noisymean.targets.opacus_modes.modes import Clip, Engine, Mode
 from noisymean.targets.opacus_releases.install import installed_version
 from noisymean.targets.protocol import Adaptation, Calibration, Knob, Raised, Request, Runnable, Setting
 
@@ -31,6 +31,8 @@ class Told:
     held: tuple[tuple[int, ...], ...]
     batches_in_epoch: int
     calibrated_noise: float
+    # what was asked for; None where the library chooses
+    asked_noise: float | None
 
     @property
     def processes(self) -> int:
@@ -73,7 +75,9 @@ class OpacusMode(Runnable):
     def told(self, setting: Setting, rounds: int = 20) -> Told:
         """What the accountant is told at this setting, at a noise of one; and what each process held."""
         records = setting.dataset_size
-        run = Request(setting, np.eye(records), 1.0, 1.0, rounds, seed=0, own_noise=True)
+        # that engine refuses batches of less than ten times the noise
+        asked = 0.1 if self.mode.engine is Engine.ADAPTIVE else 1.0
+        run = Request(setting, np.eye(records), asked, 1.0, rounds, seed=0, own_noise=True)
         answers = self._answered(run)[1]
         first = answers[0]
         return Told(
@@ -84,6 +88,7 @@ class OpacusMode(Runnable):
             held=tuple(tuple(one["held"]) for one in answers),
             batches_in_epoch=first["batches_in_epoch"],
             calibrated_noise=first["noise_multiplier"],
+            asked_noise=asked if self.mode.calibration is None else None,
         )
 
     def _answered(self, run: Request) -> tuple[Array, Sequence[Mapping[str, Any]]]:

@@ -1,60 +1,46 @@
 """A process in which a mode runs: `python -m noisymean.targets.opacus_modes.worker RANK PROCESSES STORE`.
 
-Where there are two, they meet in the file STORE and talk over the loopback interface, by gloo. A request is one run. Its input is
-read by a thread of its own, so that a process which waits for another one still ends with us.
+Where there are two, they meet in the file STORE and talk over the loopback interface, by gloo. A request is one run.
 """
 
 from __future__ import annotations
 
 import os
-import queue
 import socket
 import sys
-import threading
-import warnings
 from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import timedelta
-from typing import Any
+from functools import cache
+from pathlib import Path
+from typing import Any, NoReturn
 
 from noisymean.targets.opacus_modes.modes import mode_named
 from noisymean.targets.processes import wire
+from noisymean.targets.processes.serving import answer_all
 
 # for one collective operation; a run is bounded by who asks for it
 _WAIT = timedelta(seconds=60)
 
 
-def main() -> int:
+def main() -> NoReturn:
     """Answer until the other side goes away."""
-    answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    warnings.simplefilter("ignore")
-    rank, processes, store = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
-    requests: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
-    threading.Thread(target=_listen, args=(requests,), daemon=True).start()
+    rank, processes, store = int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3])
     borrower = wire.Borrower()
-    started = False
-    while True:
-        request = requests.get()
-        try:
-            if not started:
-                _start(rank, processes, store)
-                started = True
-            borrower.keep(request["keep"])
-            answer = _answer(request, borrower, rank)
-        except Exception as fault:  # the boundary of the process: the other side says it in one line
-            answer = {"fault": f"{type(fault).__name__}: {' '.join(str(fault).split())[:500]}"}
-        wire.send(answers, answer)
+
+    @cache
+    def started() -> None:
+        _start(rank, processes, store)
+
+    def answer(request: Mapping[str, Any]) -> dict[str, Any]:
+        started()
+        borrower.keep(request["keep"])
+        return _answer(request, borrower, rank)
+
+    answer_all(answer, store)
 
 
-def _listen(requests: queue.SimpleQueue[dict[str, Any]]) -> None:
-    """Hand on what comes in; at the end of it, end at once, whatever the process is waiting for."""
-    while (request := wire.receive(sys.stdin.buffer)) is not None:
-        requests.put(request)
-    os._exit(0)
-
-
-def _start(rank: int, processes: int, store: str) -> None:
+def _start(rank: int, processes: int, store: Path) -> None:
     import torch
 
     torch.set_num_threads(1)
@@ -82,4 +68,4 @@ def _answer(request: Mapping[str, Any], borrower: wire.Borrower, rank: int) -> d
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
