@@ -164,10 +164,12 @@ def chosen(names: Sequence[str]) -> tuple[Subject, ...]:
     """
     if not names:
         return SUBJECTS
-    known = dict.fromkeys((*(one.library for one in SUBJECTS), *(one.name for one in SUBJECTS)))
+    libraries = list(dict.fromkeys(one.library for one in SUBJECTS))
     for name in names:
-        if name not in known:
-            raise InvalidInput("only", name, f"one of {', '.join(known)}", "e.g. --only optax --only opacus:ghost")
+        ways = [one.name for one in SUBJECTS if one.library == name.partition(":")[0]]
+        if name not in libraries and name not in ways:
+            allowed = f"one of {', '.join(ways or libraries)}"
+            raise InvalidInput("only", name, allowed, "e.g. --only optax --only opacus:ghost")
     # the name of a library stands for all of it, although its first way has the same
     return tuple(one for one in SUBJECTS if one.name in names or one.library in names)
 
