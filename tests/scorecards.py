@@ -7,7 +7,7 @@ from pathlib import Path
 from noisymean.check import check
 from noisymean.scorecard import Outcome, Scorecard
 
-GOOD = '''\
+GOOD = """\
 import secrets
 
 import torch
@@ -41,7 +41,7 @@ def main(train_set, args):
     for epoch in range(10):
         train(model, optimizer, loader, torch.nn.functional.cross_entropy)
     print(engine.get_epsilon(delta=DELTA))
-'''
+"""
 # What is passed in it. P14 is found, and of P15 to P17 reading alone never passes one.
 PASSED = frozenset(f"P{number:02d}" for number in (*range(1, 14), 18))
 STEPS = frozenset(f"P{number:02d}" for number in (*range(1, 9), 10, 11))

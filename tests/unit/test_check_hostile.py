@@ -17,12 +17,12 @@ from scorecards import GOOD, PASSED, STEPS, card_of, found, passed, spoiled
 
 STEP = "        optimizer.step()\n"
 LOOP = "    for features, labels in loader:\n"
-MAIN = '    fix(optimizer, denominator=DENOMINATOR, data_loader=loader)\n'
+MAIN = "    fix(optimizer, denominator=DENOMINATOR, data_loader=loader)\n"
 CALL = "        train(model, optimizer, loader, torch.nn.functional.cross_entropy)\n"
 ENGINE = "    engine = PrivacyEngine(secure_mode=True)\n"
 MODEL = "model(features)"
 NOISE = "noise_multiplier=1.1"
-SECOND = '''
+SECOND = """
     other = torch.nn.Linear(20, 2)
     second = torch.optim.SGD(other.parameters(), lr=0.1)
     other, second, more = PrivacyEngine(secure_mode=True).make_private(
@@ -30,7 +30,7 @@ SECOND = '''
         noise_multiplier=1.1, max_grad_norm=1.0, OPTIONS
     )
     train(other, second, more, torch.nn.functional.cross_entropy)
-'''
+"""
 LOADER = '    loader = poisson_loader(train_set, sample_rate="1/100")\n'
 UNSAFE = ("secure_mode=True", "")
 GENERATOR = ("max_grad_norm=1.0\n", "max_grad_norm=1.0, noise_generator=source\n")
@@ -224,6 +224,149 @@ TRICKS: dict[str, tuple[list[tuple[str, str]], frozenset[str] | set[str]]] = {
     "a second delta is another": ([(CALL, CALL + "        print(engine.get_epsilon(1 / len(train_set)))\n")], {"P09"}),
     "delta is imported": ([("DELTA = 1e-5\n", ""), ("import torch\n", "import torch\nfrom config import DELTA\n")], {"P09"}),
     "delta is that of a loss": ([("engine.get_epsilon(delta=DELTA)", "torch.nn.HuberLoss(delta=DELTA)")], {"P09"}),
+    # --- what is put in the place of something
+    "an accountant of somebody's": ([(ENGINE, ENGINE + "    engine.accountant = args.accountant\n")], {"P06"}),
+    "a history that is begun again": ([(CALL, CALL + "    engine.accountant.history = []\n")], STEPS),
+    "an epsilon of another accountant": ([("engine.get_epsilon(delta=DELTA)", "args.accountant.get_epsilon(delta=DELTA)")], {"P06"}),
+    "the batch is replaced now and then": (
+        [("        optimizer.z", "        if criterion.bank:\n            features = criterion.bank\n        optimizer.z")], STEPS,
+    ),
+    "a name of the batch in a loop": (
+        [("        optimizer.z", "        for features in criterion.bank:\n            pass\n        optimizer.z")], STEPS,
+    ),
+    "a name of the batch in a with": (
+        [("        optimizer.z", "        with criterion.bank as features:\n            pass\n        optimizer.z")], STEPS,
+    ),
+    "the batch is assigned in the call": ([(MODEL, "model((features := criterion.bank))")], STEPS),
+    "the model in a lambda": ([(MODEL, "(lambda net: net(criterion.bank))(model)")], STEPS),
+    "the model over other records": (
+        [("criterion(model(features), labels)", "sum(criterion(model(one), labels) for one in criterion.bank)")], STEPS,
+    ),
+    "the model twice": ([("(model(features), labels)", "(model(features), labels) + model(features).sum()")], STEPS),
+    "the model in a function of the loss": (
+        [("(model(features), labels)", "(model(features), labels) + extra(model)"),
+         ("def main", "def extra(model):\n    return model(BANK).sum()\n\n\ndef main")], STEPS,
+    ),
+    "a layer of the model": ([("(model(features), labels)", "(model(features), labels) + model.head(criterion.bank).sum()")], STEPS),
+    "the module before it was private": (
+        [("    model = torch.nn.Linear(20, 2)\n", "    net = torch.nn.Linear(20, 2)\n"), ("SGD(model.", "SGD(net."), ("module=model", "module=net"),
+         ("    fix(", "    criterion = lambda out, y: torch.nn.functional.cross_entropy(out, y) + net(args.bank).sum()\n    fix("),
+         ("loader, torch.nn.functional.cross_entropy)", "loader, criterion)")], STEPS,
+    ),
+    "the module is handed over before": (
+        [("    loader = poisson", "    args.loss.use(model)\n    loader = poisson")], STEPS,
+    ),
+    "imported again": ([(MAIN, MAIN + "    from helpers import loader\n")], STEPS),
+    "deleted": ([(MAIN, MAIN + "    del loader\n    loader = args.loader\n")], STEPS),
+    "from a loop": ([(MAIN, MAIN + "    for loader in args.loaders:\n        pass\n")], STEPS),
+    "set in a function inside": (
+        [(MAIN, MAIN + "    def again():\n        nonlocal loader\n        loader = args.loader\n    again()\n")], STEPS,
+    ),
+    "a default of a function inside": (
+        [(MAIN, MAIN + "    def again(step=optimizer):\n        step.step()\n    again()\n")], STEPS,
+    ),
+    "parameters that come later": ([(MAIN, MAIN + "    optimizer.param_groups[0]['params'].extend(args.more)\n")], STEPS),
+    "records that come later": ([(MAIN, MAIN + "    loader.dataset.tensors = args.tensors\n")], STEPS),
+    "fix with settings that are not in view": ([(MAIN, "    fix(optimizer, **args.fix)\n")], {"P01"}),
+    "the rate is over the records": ([('sample_rate="1/100"', "sample_rate=64 / len(train_set)")], {"P07"}),
+    "the rate is of the caller": ([('sample_rate="1/100"', "sample_rate=args.rate")], {"P07"}),
+    "the loader has random numbers of its own": (
+        [(LOADER, "    loader = torch.utils.data.DataLoader(train_set, batch_size=64, generator=torch.Generator())\n")], {"P06", "P07"},
+    ),
+    "secure mode is switched off": ([(MAIN, MAIN + "    engine.secure_mode = False\n")], STEPS | {"P12", "P18"}),
+    "normal numbers of torch are replaced": ([(MAIN, MAIN + "    torch.normal = args.normal\n")], STEPS | {"P12", "P13"}),
+    "layers of torch are replaced": ([(MAIN, MAIN + "    torch.nn.Linear.reset = args.reset\n")], STEPS),
+    "something is patched": (
+        [("import secrets\n", "import secrets\nfrom unittest import mock\n"), (MAIN, MAIN + "    mock.patch(args.name).start()\n")], STEPS,
+    ),
+    "a class of the constant's name": (
+        [(NOISE, "noise_multiplier=SIGMA"), ("DELTA = 1e-5\n", "DELTA = 1e-5\nSIGMA = 1.1\n\n\nclass SIGMA:\n    pass\n")], {"P05", "P08"},
+    ),
+    "delta is in a dictionary": ([("get_epsilon(delta=DELTA)", "get_epsilon(**args.delta)")], {"P09"}),
+    "another accountant is told another delta": ([(CALL, CALL + "        print(args.eps(target_delta=1 / args.records))\n")], {"P09"}),
+    "calibrated for a delta of the data": (
+        [("engine.make_private(", "engine.make_private_with_epsilon("), (NOISE, "target_epsilon=3.0, target_delta=1 / len(train_set), epochs=9")],
+        {"P08", "P09"},
+    ),
+    "calibrated for the rate of an ordinary loader": (
+        [("engine.make_private(", "engine.make_private_with_epsilon("), (NOISE, "target_epsilon=3.0, target_delta=DELTA, epochs=9"),
+         (LOADER, "    loader = torch.utils.data.DataLoader(train_set, batch_size=64)\n")],
+        {"P07", "P08"},
+    ),
+}  # fmt: skip
+
+# The same with more in it that is right: all of it is still passed, but for what is named.
+HARMLESS: dict[str, tuple[list[tuple[str, str]], set[str]]] = {
+    "the model is given back": ([("    print(engine", "    return model\n    print(engine")], set()),
+    "a schedule of the learning rate": (
+        [(MAIN, MAIN + "    scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 3)\n"), (CALL, CALL + "        scheduler.step()\n")], set(),
+    ),
+    "our accountant": (
+        [("import fix,", "import Accountant, fix,"), (ENGINE, ENGINE + "    engine.accountant = Accountant()\n")], set(),
+    ),
+    "calibrated for constants": (
+        [("engine.make_private(", "engine.make_private_with_epsilon("), (NOISE, "target_epsilon=3.0, target_delta=DELTA, epochs=10")], set(),
+    ),
+    "batches that are cut": (
+        [("from torch.utils", "from opacus.utils.batch_memory_manager import BatchMemoryManager\nfrom torch.utils"),
+         (LOOP, "    with BatchMemoryManager(data_loader=loader, max_physical_batch_size=8, optimizer=optimizer) as small:\n     for features, labels in small:\n")],
+        {"P11"},
+    ),
+    "a generator of the noise's own": (
+        [UNSAFE, GENERATOR, ("    engine = ", "    source = torch.Generator()\n    source.manual_seed(secrets.randbits(63))\n    engine = ")], {"P18"},
+    ),
+    "counted and shown": (
+        [("import torch\n", "import torch\nfrom tqdm import tqdm\n"), (LOOP, "    for i, (features, labels) in enumerate(tqdm(loader)):\n")], set(),
+    ),
+    "tested on the way": (
+        [(CALL, CALL + "        test(model, args.held_out)\n"),
+         ("def main", "def test(model, rows):\n    with torch.no_grad():\n        return sum(model(x).argmax() == y for x, y in rows)\n\n\ndef main")],
+        set(),
+    ),
+    "one name for the batch": (
+        [(LOOP, "    for batch in loader:\n        features, labels = batch\n"), ], set(),
+    ),
+    "at the top of the file": (
+        [("    print(engine", "    print(len(loader.dataset), optimizer.param_groups[0]['lr'])\n    print(engine")], set(),
+    ),
+}  # fmt: skip
+
+OWN = """\
+import numpy as np
+from scipy.special import expit
+
+RATE = 0.01
+DENOMINATOR = 600.0
+CLIP = 1.0
+SIGMA = 1.1
+
+
+def step(w, X, y, rng, lr):
+    chosen = rng.random(len(X)) < RATE
+    Xb, yb = X[chosen], y[chosen]
+    per_example = (expit(Xb @ w) - yb)[:, None] * Xb
+    norms = np.linalg.norm(per_example, axis=1, keepdims=True)
+    clipped = per_example * np.minimum(1, CLIP / np.maximum(norms, 1e-12))
+    noise = rng.normal(scale=SIGMA * CLIP, size=w.shape)
+    noisy = clipped.sum(0) + noise
+    return w - lr * noisy / DENOMINATOR
+"""
+OWN_TRICKS: dict[str, tuple[str, str]] = {
+    "the size of the batch": ("noisy / DENOMINATOR", "noisy / len(Xb)"),
+    "set again": ("CLIP = 1.0\n", "CLIP = 1.0\nDENOMINATOR = len(open('d').readlines()) * RATE\n"),
+    "set in a function": ("def step", "def setup(X):\n    global DENOMINATOR\n    DENOMINATOR = RATE * len(X)\n\n\ndef step"),
+    "of the caller": ("rng, lr)", "rng, lr, DENOMINATOR)"),
+    "a mean before": ("clipped.sum(0)", "clipped.mean(0)"),
+    "an average before": ("clipped.sum(0)", "np.average(clipped, axis=0)"),
+    "weights before": ("noisy = clipped", "clipped = clipped / len(Xb)\n    noisy = clipped"),
+    "times the size afterwards": ("return w - lr * noisy / DENOMINATOR", "step = noisy / DENOMINATOR\n    return w - lr * step * len(Xb)"),
+    "in the step length": ("return w", "lr = lr / len(Xb)\n    return w"),
+    "scaled by a function": ("noisy / DENOMINATOR", "scale(noisy) / DENOMINATOR"),
+    "the larger of two": ("noisy / DENOMINATOR", "noisy / max(DENOMINATOR, len(Xb))"),
+    "another step": ("    return w", "    if lr > 1:\n        return w - noisy / max(len(Xb), 1)\n    return w"),
+    "a loss that is a mean": (
+        "clipped.sum(0)", "torch.autograd.grad(torch.nn.functional.cross_entropy(w, y), w)[0].sum(0)",
+    ),
 }  # fmt: skip
 
 
@@ -241,6 +384,26 @@ def test_no_trick_is_passed(trick: str, tmp_path: Path) -> None:
     ast.parse(script)
     card = card_of(tmp_path, script)
     assert not passed(card) & wrong, [(one.pitfall.id, one.why) for one in card.rows if one.pitfall.id in wrong]
+
+
+@pytest.mark.parametrize("addition", HARMLESS)
+def test_what_is_harmless_is_followed(addition: str, tmp_path: Path) -> None:
+    """Refusing everything would pass the test above as well."""
+    changes, left_open = HARMLESS[addition]
+    card = card_of(tmp_path, spoiled(*changes))
+    assert passed(card) == PASSED - left_open, [(one.pitfall.id, one.why) for one in card.rows]
+
+
+@pytest.mark.parametrize("trick", OWN_TRICKS)
+def test_no_trick_in_a_step_of_ones_own(trick: str, tmp_path: Path) -> None:
+    script = spoiled(OWN_TRICKS[trick], script=OWN)
+    ast.parse(script)
+    assert not passed(card_of(tmp_path, script))
+
+
+def test_of_a_step_of_ones_own_the_denominator_is_seen(tmp_path: Path) -> None:
+    assert passed(card_of(tmp_path, OWN)) == {"P01"}
+    assert not passed(card_of(tmp_path, OWN, other="import train\n\ntrain.DENOMINATOR = len(open('d').readlines())\n"))
 
 
 @pytest.mark.parametrize(

@@ -38,8 +38,16 @@ _SET = frozenset(
         *("make_private", "make_private_with_epsilon", "__call__", "__class__"),
     }
 )
-_OF_OPTIMIZER = frozenset({"zero_grad", "step", "state_dict", "param_groups"})
-_OF_LOADER = frozenset({"dataset", "batch_size"})
+# What may be asked of what is followed without another record or another step.
+_OF_MODEL = frozenset(
+    {"train", "eval", "zero_grad", "parameters", "named_parameters", "state_dict", "load_state_dict", "training"}
+)
+_BEFORE = _OF_MODEL | {"to", "cuda", "cpu", "double", "float"}
+_OF_OPTIMIZER = frozenset({"zero_grad", "step", "state_dict"})
+_VALIDATES = "opacus.validators."
+_NO_GRAD = ("torch.no_grad", "torch.inference_mode")
+# Packages whose functions nobody is to replace.
+_UNTOUCHED = ("torch", "opacus")
 _OPTIMIZERS_OF_SCHEDULES = "opacus.schedulers"
 
 # A name in its scope.
@@ -119,10 +127,12 @@ class _Follower:
         for name, role in ((model, Role.MODEL), (optimizer, Role.OPTIMIZER), (loader, Role.LOADER)):
             self._need_bound_before(name)
             self.tracked.add(here, name, role)
+        self._need_module(model)
         self._spread()
+        loops = self._loops()
         for (scope, name), role in list(self.tracked.roles.items()):
-            self._need_seen(self.tracked.scopes[scope], name, role)
-        return Run(self.call, self.statement, optimizer, loader, self._loops())
+            self._need_seen(self.tracked.scopes[scope], name, role, loops)
+        return Run(self.call, self.statement, optimizer, loader, loops)
 
     # --- the call -------------------------------------------------------------------------------------------------------
 
@@ -161,12 +171,54 @@ class _Follower:
                     raise _Lost(node, f"the file reaches for .{name}")
                 case ast.Attribute(attr=name, ctx=ast.Store() | ast.Del()) if name in _SET:
                     raise _Lost(node, f"the file sets .{name}")
+                case ast.Attribute(ctx=ast.Store() | ast.Del()) if self._is_of_package(node):
+                    raise _Lost(node, "the file changes a package")
                 case ast.ImportFrom(module=str() as module) if module.startswith(_OPTIMIZERS_OF_SCHEDULES):
                     raise _Lost(node, "noise or clipping follow a schedule")
                 case ast.alias(name=name) if name.startswith(_OPTIMIZERS_OF_SCHEDULES) or name == "BaseAccountant":
                     raise _Lost(node, "noise or clipping follow a schedule")
                 case _:
                     pass
+
+    def _is_of_package(self, node: ast.Attribute) -> bool:
+        """An attribute of a module or a class of torch or Opacus; what is set up for the hardware is no matter."""
+        root: ast.expr = node
+        path = []
+        while isinstance(root, ast.Attribute):
+            path.append(root.attr)
+            root = root.value
+        found = self.script.aliases.get(root.id, "") if isinstance(root, ast.Name) else ""
+        return found.partition(".")[0] in _UNTOUCHED and "backends" not in path
+
+    def _need_module(self, model: str) -> None:
+        """The module that is made private goes nowhere else before: its layers are those of what comes out."""
+        given = self.call.keywords.get("module")
+        if isinstance(given, ast.Call):
+            return
+        if not isinstance(given, ast.Name):
+            raise _Lost(self.call.node, "the module that make_private is given is not in view")
+        here = self.script.scope_of(self.statement)
+        if given.id != model:
+            self._need_bound_before(given.id)
+            self.tracked.add(here, given.id, Role.MODEL)
+        for node in self.script.nodes:
+            match node:
+                case ast.Name(id=name, ctx=ast.Load()) if name == given.id and self.script.scope_of(node) is here:
+                    if node.lineno < self.statement.lineno and not self._is_set_up(node):
+                        raise _Lost(node, "the model goes where it is not followed, before make_private")
+                case _:
+                    pass
+
+    def _is_set_up(self, node: ast.Name) -> bool:
+        """`model.to(device)`, `SGD(model.parameters())`, `ModuleValidator.fix(model)`."""
+        match self.script.parents[node]:
+            case ast.Attribute(attr=attribute):
+                return attribute in _BEFORE
+            case ast.Call(func=function):
+                dotted = self.script.dotted(function, self.script.scope_of(node))
+                return dotted.startswith(_VALIDATES) and self.bindings.comes_from(function, dotted)
+            case _:
+                return False
 
     def _names(self) -> tuple[str, str, str]:
         match self.statement.targets[0]:
@@ -258,7 +310,7 @@ class _Follower:
             if not (isinstance(parent, ast.withitem) and self._manages(parent.context_expr)):
                 raise _Lost(node, f"{name} is given another value")
 
-    def _need_seen(self, scope: Scope, name: str, role: Role) -> None:
+    def _need_seen(self, scope: Scope, name: str, role: Role, loops: tuple[Loop, ...]) -> None:
         """Everything that is done with one name is in view."""
         if scope is not self.script.scope_of(self.statement) and role is not Role.CUT_LOADER:
             self._need_handed_everywhere(scope, name, role)
@@ -266,7 +318,7 @@ class _Follower:
             if not isinstance(node, ast.Name) or node.id != name or not isinstance(node.ctx, ast.Load):
                 continue
             if self.role(node) is role and self.script.scope_of(node).visible(name) is scope:
-                self._need_known_use(node, role)
+                self._need_known_use(node, role, loops)
 
     def _need_handed_everywhere(self, scope: Scope, parameter: str, role: Role) -> None:
         """A parameter is what is followed at every call, and stays it."""
@@ -280,18 +332,20 @@ class _Follower:
             if parameter not in given or self.role(given[parameter]) is not role:
                 raise _Lost(call, f"{function.name} is called with something else than what make_private returned")
 
-    def _need_known_use(self, node: ast.Name, role: Role) -> None:
+    def _need_known_use(self, node: ast.Name, role: Role, loops: tuple[Loop, ...]) -> None:
         parent = self.script.parents[node]
+        training = any(loop.node in self.script.ancestors(node) for loop in loops)
         match parent:
-            case ast.Attribute(attr=attribute):
-                limits = {Role.OPTIMIZER: _OF_OPTIMIZER, Role.LOADER: _OF_LOADER, Role.CUT_LOADER: _OF_LOADER}
-                if role is Role.MODEL or attribute in limits[role]:
+            case ast.Attribute():
+                if self._is_known_attribute(parent, role):
                     return
             case ast.Call(func=function) if function is node:
-                return
+                if any(parent is loop.model for loop in loops) or (not training and self._is_without_gradients(parent)):
+                    return
             case ast.Call() | ast.keyword():
                 call = parent if isinstance(parent, ast.Call) else self.script.parents[parent]
-                if isinstance(call, ast.Call) and self._is_known_call(call, role):
+                known = isinstance(call, ast.Call) and self._is_known_call(call, role)
+                if known and not (training and role is Role.MODEL):
                     return
             case ast.For(iter=over) if over is node:
                 return
@@ -301,6 +355,34 @@ class _Follower:
             case _:
                 pass
         raise _Lost(node, f"the {role.value} goes where it is not followed")
+
+    def _is_known_attribute(self, node: ast.Attribute, role: Role) -> bool:
+        parent = self.script.parents[node]
+        match role:
+            case Role.MODEL:
+                return node.attr in _OF_MODEL
+            case Role.OPTIMIZER:
+                # optimizer.param_groups[0]["lr"]
+                above = self.script.parents.get(parent)
+                rates = (
+                    isinstance(above, ast.Subscript)
+                    and isinstance(above.slice, ast.Constant)
+                    and above.slice.value == "lr"
+                )
+                return node.attr in _OF_OPTIMIZER or (node.attr == "param_groups" and rates)
+            case Role.LOADER | Role.CUT_LOADER:
+                counts = isinstance(parent, ast.Call) and isinstance(parent.func, ast.Name) and parent.func.id == "len"
+                return counts and node.attr in ("dataset", "batch_sampler")
+
+    def _is_without_gradients(self, call: ast.Call) -> bool:
+        """Under `torch.no_grad()`: what is computed there is no part of a step."""
+        for one in self.script.ancestors(call):
+            if isinstance(one, ast.Lambda | ast.FunctionDef | ast.AsyncFunctionDef):
+                return False
+            made = [item.context_expr for item in one.items] if isinstance(one, ast.With) else []
+            if any(isinstance(each, ast.Call) and self.bindings.comes_from(each.func, *_NO_GRAD) for each in made):
+                return True
+        return False
 
     def _is_known_call(self, call: ast.Call, role: Role) -> bool:
         """A function that is in view, or known to train nothing."""

@@ -51,6 +51,7 @@ class Loop:
     node: ast.For
     step: ast.Call
     backward: ast.Call
+    model: ast.Call
     is_cut: bool
 
 
@@ -85,7 +86,7 @@ def followed(loop: ast.For, roles: Roles, bindings: Bindings) -> Loop | NotPlain
     if not model.lineno <= backward.lineno <= step.lineno or step.args or step.keywords or backward.args:
         return NotPlain(step, "not in the order model, backward(), step()")
     fault = _other_records(loop, model, counted=counted)
-    return fault if fault is not None else Loop(loop, step, backward, role is Role.CUT_LOADER)
+    return fault if fault is not None else Loop(loop, step, backward, model, role is Role.CUT_LOADER)
 
 
 def _over(node: ast.expr, bindings: Bindings, *, counted: bool = False) -> tuple[ast.expr, bool]:

@@ -257,12 +257,12 @@ def _accounts_otherwise(site: Site) -> ast.AST | None:
     bindings, script = site.bindings, site.bindings.script
     for node in script.nodes:
         match node:
-            case ast.Assign(targets=[ast.Attribute(attr="accountant")], value=ast.Call(func=function)):
-                if not bindings.comes_from(function, *_ACCOUNTANT):
-                    return node
-            case ast.Attribute(attr="accountant", ctx=ast.Store() | ast.Del()) as target:
-                if not isinstance(script.parents[target], ast.Assign):
-                    return node
+            case ast.Attribute(attr="accountant", ctx=ast.Store() | ast.Del()):
+                match script.parents[node]:
+                    case ast.Assign(value=ast.Call(func=function)) if bindings.comes_from(function, *_ACCOUNTANT):
+                        pass
+                    case _:
+                        return node
             case ast.Call(func=function) if (last_name(function) in REPORTS) and not _is_of_engine(function, site):
                 return node
             case _:

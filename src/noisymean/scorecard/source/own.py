@@ -30,6 +30,8 @@ _LIBRARIES = (
     "flwr",
 )
 _OPTAX = re.compile(r"dpsgd|differentially_private_aggregate")
+# Gradients that are not written out may be those of a mean.
+_DIFFERENTIATES = re.compile(r"backward|grad|value_and_grad|gradient|vjp|vmap|jac\w*|GradientTape|grad_sample")
 # What trains, by whatever library.
 _TRAINS = re.compile(
     r"backward|apply_gradients|apply_updates|fit|grad|value_and_grad|GradientTape|minimize|train_step|train_on_batch|step|vjp"
@@ -73,7 +75,9 @@ def _divided_by_numbers(bindings: Bindings) -> str | None:
     noise = noise_of(script)
     # a loss that is a mean is divided by the size of the batch out of sight, unless each record is clipped before the sum
     summed = all(_is_sum(one.gradient) for one in noise.additions) and bool(noise.by_record) and not noise.whole
-    if not summed or any(isinstance(node, ast.Attribute) and node.attr == "backward" for node in script.nodes):
+    if not summed or any(
+        _DIFFERENTIATES.fullmatch(last_name(node)) for node in script.nodes if isinstance(node, ast.expr)
+    ):
         return None
     noisy = [one for one in source.statements if one.noisy]
     return noisy[0].by if noisy and not bindings.is_set_outside(*(one.by for one in noisy)) else None
