@@ -53,7 +53,7 @@ def test_the_hook_as_it_is_called(text: str, code: int, tmp_path: Path, monkeypa
     for name in files:
         Path(name).write_text(text)
     (hook,) = loaded(HOOKS)
-    first, *words = [*shlex.split(hook["entry"]), *hook["args"], *files]
+    first, *words = (*shlex.split(hook["entry"]), *map(str, hook["args"]), *files)
     assert first == "noisymean"
     done = run(*words)
     assert done.code == code, done.err

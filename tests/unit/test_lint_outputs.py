@@ -61,11 +61,12 @@ def test_the_schema_is_the_one_that_is_named() -> None:
     Draft4Validator.check_schema(schema)
     assert schema["id"] == sarif.SCHEMA
     # it says something
-    log = {"version": "2.1.0", "runs": [{"tool": {"driver": {"name": "noisymean"}}, "results": []}]}
+    log: dict[str, Any] = {"version": "2.1.0", "runs": [{"tool": {"driver": {"name": "noisymean"}}, "results": []}]}
+    bad: list[dict[str, Any]] = [{"message": {}}, {"message": {"text": "a"}, "level": "bad"}, {"ruleId": "NM001"}]
     assert SARIF.is_valid(log)
     assert not SARIF.is_valid({**log, "version": "2.0.0"})
-    for wrong in ({"message": {}}, {"message": {"text": "a"}, "level": "bad"}, {"ruleId": "NM001"}):
-        assert not SARIF.is_valid({**log, "runs": [{**log["runs"][0], "results": [wrong]}]})  # type: ignore[dict-item]
+    for wrong in bad:
+        assert not SARIF.is_valid({**log, "runs": [{**log["runs"][0], "results": [wrong]}]})
 
 
 def test_every_rule_and_every_finding_is_in_it() -> None:
