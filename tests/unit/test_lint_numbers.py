@@ -143,9 +143,6 @@ def test_the_example_of_the_documentation(tmp_path: Path) -> None:
             marks=pytest.mark.slow,
         ),
         pytest.param(TOLD, {}, "NM002", marks=pytest.mark.slow),
-            {},
-            "NM002",
-        ),
     ],
 )
 def test_the_command_that_it_shows_answers(text: str, filled: dict[str, str], rule: str, tmp_path: Path) -> None:
