@@ -456,6 +456,7 @@ PLACES = {
     "cli/gate.py": "names the commands only",
     "cli/report.py": "test_every_way_to_a_page_can_be_gone_again",
     "cli/reproduce.py": "test_the_commands_in_complaints",
+    "cli/statement.py": "names the command only",
     "cli/targets.py": "test_the_commands_in_complaints",
     "explore/components.py": "a heading",
     "explore/page.py": "names the command only",
