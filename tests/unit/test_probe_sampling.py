@@ -53,11 +53,12 @@ class InParts:
                 return drawn
 
 
-@pytest.mark.parametrize("parts", [2, 3, 4])
-@pytest.mark.parametrize("divisor", [None, size_of_batch])
+@pytest.mark.parametrize(
+    ("parts", "divisor"), [(2, None), (2, size_of_batch), (3, None), pytest.param(4, None, marks=pytest.mark.slow)]
+)
 def test_parts_that_are_drawn_again_are_found(parts: int, divisor: Callable[[int, int, float], float] | None) -> None:
     release = Round(draw=InParts(parts)) if divisor is None else Round(draw=InParts(parts), divisor=divisor)
-    finding = probe(release, seed=0, rounds=100)
+    finding = probe(release, seed=0, rounds=60)
     assert (finding.rates.sampling, finding.rates.parts, finding.rates.law) == (Sampling.PARTS, parts, RateLaw.AS_SET)
     assert f"as if each of {parts} parts of them were drawn again while nobody of it is in the batch" in words_of(
         finding
@@ -68,7 +69,7 @@ def test_parts_that_are_drawn_again_are_found(parts: int, divisor: Callable[[int
 @pytest.mark.parametrize("parts", [2, 3])
 def test_parts_that_are_taken_as_they_are_are_poisson_sampling(parts: int) -> None:
     """Who draws does not matter, if every record is drawn by itself."""
-    finding = probe(Round(draw=InParts(parts, again=False)), seed=0, rounds=100)
+    finding = probe(Round(draw=InParts(parts, again=False)), seed=0, rounds=60)
     assert (finding.kind, finding.doubts) == (Kind.SGM, ())
     assert (finding.rates.sampling, finding.rates.parts) == (Sampling.POISSON, 1)
 
@@ -135,7 +136,7 @@ def one_part_is_always_there(count: int, rate: float, generator: Generator) -> A
     ids=["a piece", "in turn", "same positions", "at least two", "unequal parts", "one stands in"],
 )
 def test_other_ways_to_draw_in_parts_pass_for_nothing(draw: Callable[[], Draw]) -> None:
-    finding = probe(Round(draw=draw()), seed=0, rounds=100)
+    finding = probe(Round(draw=draw()), seed=0, rounds=60)
     assert finding.kind is Kind.UNKNOWN
     assert finding.doubts
     assert finding.rates.sampling is not Sampling.PARTS or leaks(finding)
@@ -227,7 +228,7 @@ DIVISORS = [pytest.param(Round(), id="a constant"), pytest.param(Round(divisor=s
     ],
 )
 def test_a_record_that_is_made_up_is_found(release: Round, record: Callable[..., Array], words: str) -> None:
-    finding = probe(MadeUp(record, release), seed=0, rounds=60)
+    finding = probe(MadeUp(record, release), seed=0, rounds=30)
     assert finding.empty_batch.startswith(words)
     assert any(one.severity is Severity.LEAK and "an empty batch" in one.words for one in finding.doubts)
     assert_exposed(finding)
@@ -237,7 +238,7 @@ def test_a_record_that_is_made_up_is_found(release: Round, record: Callable[...,
 
 @pytest.mark.parametrize("release", DIVISORS)
 def test_a_record_of_no_weight_is_a_step_of_noise(release: Round) -> None:
-    finding = probe(MadeUp(nothing, release), seed=0, rounds=60)
+    finding = probe(MadeUp(nothing, release), seed=0, rounds=30)
     assert finding.kind is (Kind.SGM if release.divisor is not size_of_batch else Kind.ASGM)
     assert finding.doubts == ()
     assert finding.empty_batch.startswith("is a step of noise alone")
