@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,7 @@ from noisymean.cli import report, reproduce
 from noisymean.cli.app import COMMANDS
 from noisymean.paper import data
 from noisymean.probe import code_audit, probe
+from noisymean.probe.finding import Calibrated, RateLaw, Sampling
 from noisymean.schema import SCHEMA, schemas
 
 OLD = Path(__file__).parents[1] / "fixtures" / "json-0.1"
@@ -123,6 +126,22 @@ def test_a_page_and_a_code_audit_are_valid(tmp_path: Path) -> None:
     found = {code_audit.MEAN: probe("synthetic:asgm", seed=0, rounds=120)}
     release = code_audit.record(code_audit.Audited("0.13.0", findings=found, seconds=1.0))
     valid("code-audit", written({"package": "opacus", "releases": [release], "version": "0", "schema": SCHEMA}))
+
+
+def test_a_finding_of_any_kind_is_valid() -> None:
+    """Each way to draw, each law of a rate, noise that is calibrated; and every key that a conclusion has is described."""
+    found = probe("synthetic:asgm", seed=0, rounds=20)
+    noise = replace(found.noise, calibrated=(Calibrated("N=30 -> 31 (b=10)", 3.9, 3.4, 1e-4),))
+    for sampling, law in itertools.product(Sampling, (*RateLaw, None)):
+        rates = replace(found.rates, sampling=sampling, law=law, parts=2 if sampling is Sampling.PARTS else 1)
+        plain = written({**replace(found, noise=noise, rates=rates).to_dict(), "schema": SCHEMA})
+        valid("probe", plain)
+        plain["noise"]["calibrated"][0]["after"] = "3.4"
+        assert not validator("probe").is_valid(plain)
+    described = schemas()["common"]["$defs"]["finding"]["properties"]
+    for part in ("noise", "clipping", "rates"):
+        assert set(plain[part]) == set(described[part]["properties"])
+    assert set(plain["remarks"][0]) == set(described["remarks"]["items"]["properties"])
 
 
 def test_a_fetched_set_is_valid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
