@@ -468,7 +468,7 @@ PLACES = {
     "paper/data/formats.py": "test_the_commands_in_complaints",
     "paper/experiments/table_2_releases.py": "test_the_commands_in_complaints",
     "paper/reproduction.py": "the foot of a page: test_reproduction.py",
-    "cli/code_read.py": "names the command only",
+    "cli/divisions_shown.py": "names the command only",
     "cli/complaints.py": "names the command only",
     "cli/lint_shown.py": "test_lint_rules_page.py runs it for every rule",
     "lint/catalogue.py": "a remedy for a library: test_the_commands_in_complaints",

@@ -48,9 +48,9 @@ def command(
 ) -> None:
     """What breaks the privacy of DP training in this code, and what does it divide by?
 
-    Source is read, never run: the findings of the rules with their remedies, then the divisions. A comment silences one line:
-    # noisymean: ignore[NM003] reason. With opacus every release runs in a process of its own and is set beside the paper's
-    table; results are kept in the cache, so an audit that was interrupted goes on where it was.
+    Source is read, never run: the findings of the rules with their remedies, then the divisions. A comment silences rules in its
+    statement: # noisymean: ignore[NM003] reason. With opacus every release runs in a process of its own and is set beside the
+    paper's table; results are kept in the cache, so an audit that was interrupted goes on where it was.
 
     \b
     Example:

@@ -12,25 +12,19 @@ from typing import final
 
 from noisymean import __version__
 from noisymean.cli import gate, lint_shown
+from noisymean.cli.divisions_shown import divisions
 from noisymean.cli.lint_options import Asked
 from noisymean.cli.output import console, emit_json, note, say, written
 from noisymean.cli.progress import bar
-from noisymean.cli.shown import table_of
 from noisymean.errors import InvalidInput
+from noisymean.lint import linter
 from noisymean.lint.findings import Linted, NotRead, Place
 from noisymean.lint.text import Unreadable, parsed
 from noisymean.lint.tree import PYTHON, Tree
-from noisymean.probe.conclusions import Denominator, poisson_words, read_mechanism, read_verdict
-from noisymean.probe.laws import Kind
+from noisymean.probe.conclusions import poisson_words, read_mechanism, read_verdict
 from noisymean.probe.packages import source_of
 from noisymean.probe.reading import (
-    CONSTANTS,
-    OF_THE_DATA,
-    Origin,
-    Role,
     Source,
-    Statement,
-    Sure,
     is_left_out,
     read_modules,
     to_json,
@@ -38,12 +32,9 @@ from noisymean.probe.reading import (
 from noisymean.report import github, lint_marks, lint_record, sarif
 from noisymean.report.files import whole_file
 from noisymean.report.lint_marks import Reading, marked
-from noisymean.results import Lines
 
 # Divisions are followed through all files at once, which are in memory for that.
 _MOST_BYTES = 1 << 24
-# Of the table of divisions.
-_FEW_ROWS, _MOST_ROWS = 3, 40
 
 
 @final
@@ -82,10 +73,6 @@ def read(typed: Sequence[str], asked: Asked, *, as_json: bool) -> tuple[Reading,
 
 
 def _linted(targets: Sequence[Target], exclude: Sequence[str]) -> Linted:
-    try:
-        from noisymean.lint import linter
-    except ImportError:
-        return Linted((), (), (), 0, ())
     with bar("files", 0) as tell:
         return linter.lint([one.path for one in targets], exclude=exclude, progress=_counting(tell))
 
@@ -204,89 +191,10 @@ def _print(name: str, targets: Sequence[Target], source: Source, reading: Readin
         print(before)
     lint_shown.findings(out, reading)
     if source.files:
-        _divides(name, targets, source)
+        divisions(out, name, source, targets[0].path if len(targets) == 1 else Path())
     say(out, lint_shown.counts(reading))
     if after:
         print(after)
     if commands is not None:
         for line in github.commands(commands):
             print(line)
-
-
-def _divides(name: str, targets: Sequence[Target], source: Source) -> None:
-    """What the statements of the source say."""
-    out = console()
-    verdict = read_verdict(source)
-    files = "1 file" if source.files == 1 else f"{source.files:,} files"
-    say(out, f"{name}: {_word(verdict, read_mechanism(source))}; {files} read, nothing of it was run.")
-    shown = _worth_a_row(source)
-    if shown:
-        short = lint_shown.shortened
-        rows = [
-            (f"{short(at.place)}\n{short(at.text)}", at.role.value, short(at.divided_by), at.sure.value) for at in shown
-        ]
-        out.print(table_of(Lines("", ("divides at", "what", "by", "sure"), rows)))
-    left = len(source.statements) - len(shown)
-    if left:
-        why = "" if len(shown) == _MOST_ROWS else ", perhaps not of anything noisy,"
-        more = f"One division more{why} is" if left == 1 else f"{left:,} divisions more{why} are"
-        say(out, f"{more} listed by --json.")
-    for sentence in _explained(source, verdict, targets[0].path if len(targets) == 1 else Path()):
-        say(out, sentence)
-    for unreadable in source.unreadable:
-        say(out, f"- not read: {unreadable}")
-
-
-def _worth_a_row(source: Source) -> list[Statement]:
-    """All divisions where they are few; else those of which it is known that they are of something noisy."""
-    if len(source.statements) <= _FEW_ROWS:
-        return [*source.statements]
-    return [one for one in source.statements if one.sure is not Sure.UNSURE][:_MOST_ROWS]
-
-
-def _word(verdict: Denominator, kind: Kind) -> str:
-    match verdict:
-        case Denominator.DATA_DEPENDENT:
-            return "depends on the data" + ("" if kind is Kind.UNKNOWN else f" ({kind.value.upper()})")
-        case Denominator.CONSTANT:
-            return "a constant (SGM)"
-        case Denominator.UNKNOWN:
-            return "unknown"
-
-
-def _explained(source: Source, verdict: Denominator, place: Path) -> Iterator[str]:
-    """Why the answer is what it is, and what to do where reading is not enough."""
-    noisy = [one for one in source.statements if one.role is not Role.UNCLEAR]
-    match verdict:
-        case Denominator.DATA_DEPENDENT:
-            used = {origin for one in noisy for origin in one.origins if origin in OF_THE_DATA}
-            named = " or ".join(sorted(one.value for one in used))
-            is_noise = not any(one.role is Role.GRADIENT and OF_THE_DATA & set(one.origins) for one in noisy)
-            where = " (the noise; the gradients' own mean was not found)" if is_noise else ""
-            yield f"The denominator is {named}{where}{', which depends on how it is used' if len(used) > 1 else ''}."
-        case Denominator.CONSTANT:
-            used = {origin for one in noisy for origin in one.origins}
-            yield f"The denominator is {' or '.join(sorted(one.value for one in used))}."
-            if Origin.CALLER in used:
-                yield "Whether the caller takes it from the data is not known here."
-        case Denominator.UNKNOWN:
-            yield _not_understood(source)
-    unclear = [one for one in source.statements if not set(one.origins) <= CONSTANTS | OF_THE_DATA]
-    if verdict is Denominator.DATA_DEPENDENT and unclear:
-        yield f"Of {len(source.statements):,} divisions {len(unclear):,} were not understood."
-    if verdict is Denominator.UNKNOWN:
-        target = place if place.suffix == ".py" else "FILE.py"
-        yield f"Running it tells more: 'noisymean probe {target}:NAME', NAME being a function that does one step."
-
-
-def _not_understood(source: Source) -> str:
-    """What keeps reading from an answer."""
-    unclear = [one for one in source.statements if not set(one.origins) <= CONSTANTS]
-    if source.unreadable:
-        return "Not all of the source could be read."
-    if not source.statements:
-        return "No division of gradients or noise was found; it may be there in a form that is not recognised."
-    if not unclear:
-        return "No division of something noisy was found; it may be there in a form that is not recognised."
-    count = "One division was" if len(unclear) == 1 else f"{len(unclear):,} divisions were"
-    return f"{count} not understood: what is divided, or where the number comes from that it is divided by."

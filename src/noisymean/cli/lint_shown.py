@@ -87,9 +87,9 @@ def _columns(*names: str) -> Table:
     return table
 
 
-def shortened(text: str) -> str:
+def shortened(text: str, longest: int = _LONGEST) -> str:
     """What can be shown in a row."""
-    text = text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+    text = text if len(text) <= longest else f"{text[: longest - 1]}…"
     return visible(text)
 
 
@@ -103,7 +103,8 @@ def _by_rule(those: Iterable[Marked]) -> Iterator[tuple[Rule, list[Finding]]]:
 
 def _explain(out: Console, rule: Rule, those: list[Finding]) -> None:
     """One rule: what it says, what is known of each place, the remedy as code, its page."""
-    say(out, f"{rule.id} {rule.name}: {rule.says}")
+    times = "" if len(those) == 1 else f", {len(those):,} times"
+    say(out, f"{rule.id} {rule.name}{times}: {rule.says}")
     _listed(out, [_in_particular(one) for one in those if one.details], indent="  ")
     for line in rule.remedy.split("\n"):
         say(out, f"    {line}")
@@ -113,8 +114,7 @@ def _explain(out: Console, rule: Rule, those: list[Finding]) -> None:
 
 def _in_particular(one: Finding) -> str:
     """What is known of one place; a command in it is of no use if it is cut."""
-    details = " ".join(one.details)
-    return f"{shortened(str(one.place))}: {visible(details if len(details) <= _LONGEST_DETAIL else shortened(details))}"
+    return f"{shortened(str(one.place))}: {shortened(' '.join(one.details), _LONGEST_DETAIL)}"
 
 
 def _listed(out: Console, lines: list[str], indent: str = "") -> None:
