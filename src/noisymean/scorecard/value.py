@@ -211,7 +211,7 @@ class Scorecard(Result):
         """The last line: the counts, or that there is nothing to count."""
         said = ", ".join(f"{count} {one.value}" for one, count in self.counts.items())
         silenced = sum(one.outcome is Outcome.FOUND and not one.open for one in self.rows)
-        said += f" ({silenced} of those found are silenced)" if silenced else ""
+        said += f" ({silenced} of those found silenced)" if silenced else ""
         if self.subject is Subject.ENGINE:
             return f"{said}; nothing was trained to see it."
         read = f"{self.files:,} file{'' if self.files == 1 else 's'} read, nothing of it was run."

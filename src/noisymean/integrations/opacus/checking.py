@@ -46,6 +46,14 @@ class _Engine:
         return next((one.seen.fault for one in self.found.stretches if one.seen.fault), "")
 
     @property
+    def several(self) -> str:
+        """That a step was taken on more than one batch; empty if none was."""
+        number = next((one.seen.accumulated for one in self.found.stretches if one.seen.accumulated != 1), None)
+        if number is None:
+            return ""
+        return f"a step was taken on {number} batches" if number else "a step was taken on batches of another rate"
+
+    @property
     def looked(self) -> bool:
         """Whether steps were taken, and each of them was looked at when it was, with the batches of a loader that is known."""
         if self.watch is None or not self.found.taken:
@@ -133,6 +141,8 @@ def _of_the_optimizer(looked: _Engine) -> Iterator[Fact]:
     """What the class of the optimizer sees to, as long as it is Opacus' own and nobody changed it."""
     optimizer, clips = looked.optimizer, opacus.clipper_of(looked.optimizer)
     steps = (pitfalls.NOISE_APART, pitfalls.OTHER_BOUND, pitfalls.CLIPPING, pitfalls.NO_NOISE)
+    if looked.watch is not None and looked.watch.noise_missing:
+        yield _fact(pitfalls.NO_NOISE, Outcome.FOUND, "a step was taken without noise, whatever the noise multiplier is")
     if changed := opacus.changed(optimizer):
         yield from (_fact(one, Outcome.NOT_CHECKABLE, changed) for one in steps)
         return
@@ -156,17 +166,13 @@ def _of_the_optimizer(looked: _Engine) -> Iterator[Fact]:
             yield _fact(pitfall, Outcome.NOT_CHECKABLE, otherwise or fault)
         else:
             yield _fact(pitfall, Outcome.PASSED, says)
-    noises = sorted({one.noise_multiplier for one in looked.found.stretches})
-    if looked.watch is not None and looked.watch.noise_missing:
-        yield _fact(
-            pitfalls.NO_NOISE, Outcome.FOUND, "a step was taken without noise, whatever the noise multiplier is"
-        )
-    elif not all(one.noisy for one in looked.found.stretches):
-        yield _fact(pitfalls.NO_NOISE, Outcome.FOUND, f"the noise multiplier is {noises[0]:g}")
+    least = min(one.noise_multiplier for one in looked.found.stretches)
+    if not all(one.noisy for one in looked.found.stretches):
+        yield _fact(pitfalls.NO_NOISE, Outcome.FOUND, f"the noise multiplier is {least:g}")
     elif fault:
         yield _fact(pitfalls.NO_NOISE, Outcome.NOT_CHECKABLE, fault)
     else:
-        yield _fact(pitfalls.NO_NOISE, Outcome.PASSED, f"{name} adds noise in each step, multiplier {noises[0]:g}")
+        yield _fact(pitfalls.NO_NOISE, Outcome.PASSED, f"{name} adds noise in each step, multiplier {least:g}")
 
 
 # --- batches ----------------------------------------------------------------------------------------------------------------
@@ -178,8 +184,8 @@ def _sampling(looked: _Engine) -> Fact:
     strange = next((one for one in drawn if one.poisson is False), None)
     if strange is not None and not (looked.found.watched and not strange.other):
         return _fact(pitfall, Outcome.FOUND, f"{strange.in_words} ({strange.how}), accounted for as Poisson")
-    if looked.fault:
-        return _fact(pitfall, Outcome.NOT_CHECKABLE, looked.fault)
+    if looked.fault or looked.several:
+        return _fact(pitfall, Outcome.NOT_CHECKABLE, looked.fault or looked.several)
     unknown = next((one for one in drawn if one.sampling is None or one.known is not Known.SEEN), None)
     if unknown is not None:
         return _fact(pitfall, Outcome.NOT_CHECKABLE, unknown.how)
@@ -207,8 +213,8 @@ def _rate(looked: _Engine) -> Fact:
                 pitfall, Outcome.FOUND, f"{written}, from the length of the loader, which comes from the records"
             )
         return _fact(pitfall, Outcome.NOT_CHECKABLE, drawn.how)
-    if looked.fault:
-        return _fact(pitfall, Outcome.NOT_CHECKABLE, looked.fault)
+    if looked.fault or looked.several:
+        return _fact(pitfall, Outcome.NOT_CHECKABLE, looked.fault or looked.several)
     return _fact(
         pitfall, Outcome.PASSED, f"{looked.found.stretches[-1].sample_rate:.6g}, a constant that the loader was given"
     )
@@ -218,10 +224,8 @@ def _accumulation(looked: _Engine) -> Fact:
     pitfall = pitfalls.ACCUMULATION
     if looked.watch is not None and looked.watch.why_not and not looked.watch.skipped_empty:
         return _fact(pitfall, Outcome.FOUND, looked.watch.why_not)
-    several = next((one.seen.accumulated for one in looked.found.stretches if one.seen.accumulated != 1), None)
-    if several is not None:
-        number = f"{several} batches" if several > 1 else "batches of another rate"
-        return _fact(pitfall, Outcome.FOUND, f"a step was taken on {number}")
+    if looked.several:
+        return _fact(pitfall, Outcome.FOUND, looked.several)
     if looked.fault:
         return _fact(pitfall, Outcome.NOT_CHECKABLE, looked.fault)
     if not looked.looked:
@@ -235,8 +239,8 @@ def _empty(looked: _Engine) -> Fact:
         return _fact(pitfall, Outcome.FOUND, "rand_on_empty: an empty batch is replaced by a record that is made up")
     if looked.watch is not None and looked.watch.skipped_empty:
         return _fact(pitfall, Outcome.FOUND, looked.watch.why_not)
-    if looked.fault:
-        return _fact(pitfall, Outcome.NOT_CHECKABLE, looked.fault)
+    if looked.fault or looked.several:
+        return _fact(pitfall, Outcome.NOT_CHECKABLE, looked.fault or looked.several)
     if not looked.looked:
         return _fact(pitfall, Outcome.NOT_CHECKABLE, f"nobody has looked whether each batch had its step: {_LOOKS}")
     return _fact(pitfall, Outcome.PASSED, f"no empty batch was left out before one of {looked.found.taken:,} steps")

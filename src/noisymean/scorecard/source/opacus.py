@@ -11,7 +11,7 @@ from noisymean.scorecard import pitfalls
 from noisymean.scorecard.source.bindings import Bindings
 from noisymean.scorecard.source.follow import FIX, NotFollowed, Run
 from noisymean.scorecard.source.randomness import randomness
-from noisymean.scorecard.source.sites import OF_STEPS, Site, engine_of
+from noisymean.scorecard.source.sites import OF_STEPS, Site, engine_of, is_secure
 from noisymean.scorecard.source.text import REPORTS
 from noisymean.scorecard.value import Fact, Outcome
 
@@ -238,6 +238,8 @@ def _sampling(site: Site) -> Fact:
         case None | ast.Constant(value=True):
             if not _is_false(site.call.keywords.get("rand_on_empty")):
                 return site.unknown(pitfall, "rand_on_empty is given: an empty batch may be replaced")
+            if (seed := _seeds_the_batches(site)) is not None:
+                return site.unknown(pitfall, "the random numbers that draw the batches are seeded here", seed)
             if (other := _accounts_otherwise(site)) is not None:
                 return site.unknown(pitfall, "what is accounted for here is not followed", other)
             return site.passed(pitfall, "Opacus draws by Poisson sampling, and every loop trains on its loader")
@@ -250,6 +252,20 @@ def _sampling(site: Site) -> Fact:
 def _is_false(given: ast.expr | None) -> bool:
     """A switch that is off unless somebody says so."""
     return given is None or (isinstance(given, ast.Constant) and given.value is False)
+
+
+def _seeds_the_batches(site: Site) -> ast.AST | None:
+    """A seed of the global generator, which draws the batches where secure mode does not: who knows it knows who was drawn."""
+    if is_secure(site):
+        return None
+    given = site.call.keywords.get("noise_generator")
+    own = given.id if isinstance(given, ast.Name) else ""
+    for call in site.bindings.script.calls_of(
+        r"manual_seed(_all)?|seed|set_seed|seed_everything|set_random_seed|seed_all"
+    ):
+        if call.owner is None or last_name(call.owner) != own or not own:
+            return call.node
+    return None
 
 
 def _accounts_otherwise(site: Site) -> ast.AST | None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from noisymean.scorecard import pitfalls
 from noisymean.scorecard.source.bindings import Bindings
 from noisymean.scorecard.source.follow import Run
-from noisymean.scorecard.source.sites import Site, engine_of
+from noisymean.scorecard.source.sites import Site, engine_of, is_secure
 from noisymean.scorecard.value import Fact
 
 # So many bits cannot be tried one after the other.
@@ -18,8 +18,8 @@ _BITS = 60
 def randomness(site: Site) -> Iterator[Fact]:
     """Predictable noise, noise that comes again, noise in floating point."""
     engine = engine_of(site)
-    secure = None if engine is None else next((one.value for one in engine.keywords if one.arg == "secure_mode"), None)
-    if isinstance(secure, ast.Constant) and secure.value is True and isinstance(site.run, Run):
+    is_off = engine is not None and not any(one.arg in ("secure_mode", None) for one in engine.keywords)
+    if engine is not None and is_secure(site) and isinstance(site.run, Run):
         says = "secure_mode=True: random numbers of the operating system"
         yield site.passed(pitfalls.SEED, says, engine)
         yield site.passed(pitfalls.REUSED, says, engine)
@@ -29,7 +29,7 @@ def randomness(site: Site) -> Iterator[Fact]:
     generator = site.call.keywords.get("noise_generator")
     made = None if generator is None else site.bindings.value(generator)
     if isinstance(generator, ast.Name) and isinstance(made, ast.Call):
-        yield from _own_generator(site, generator, made, is_off=secure is None)
+        yield from _own_generator(site, generator, made, is_off=is_off)
         return
     where = "torch's global generator" if generator is None else "a generator that is not followed"
     yield site.unknown(pitfalls.SEED, f"the noise comes from {where}, which may be seeded anywhere")

@@ -72,3 +72,10 @@ def engine_of(site: Site) -> ast.Call | None:
     owner = function.value if isinstance(function, ast.Attribute) else None
     made = site.bindings.value(owner) if isinstance(owner, ast.Name) else owner
     return made if isinstance(made, ast.Call) else None
+
+
+def is_secure(site: Site) -> bool:
+    """Whether the engine has random numbers of the operating system, for the noise and for the batches."""
+    engine = engine_of(site)
+    switches = [] if engine is None else [one.value for one in engine.keywords if one.arg == "secure_mode"]
+    return any(isinstance(one, ast.Constant) and one.value is True for one in switches)
