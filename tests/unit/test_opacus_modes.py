@@ -6,6 +6,7 @@ sample_rate)`; its loader draws each record at 1/L, L = ceil(N/b); its samplers 
 
 from __future__ import annotations
 
+import json
 import math
 import os
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ import pytest
 
 pytest.importorskip("opacus", reason="needs opacus: pip install 'noisymean[audit]'")
 
+from command_line import run
 from noisymean.cli.gate import Standing, of_probe
 from noisymean.errors import InvalidInput, Undefined
 from noisymean.probe import Kind
@@ -357,3 +359,34 @@ def test_two_processes_divide_by_the_floor_and_each_has_half_of_it(name: str) ->
         assert found.expected_batch_size == floor_of(setting) / 2
         # nobody is ever alone
         assert min(min(held) for held in found.held) >= 1
+
+
+# --- the command -----------------------------------------------------------------------------------------------------------
+
+NUMBERS = ("--dataset-size", "30", "--batch-size", "10", "--dimension", "200", "--noise-multiplier", "1")
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (("probe", "opacus:none"), "must be opacus:NAME with NAME one of hooks"),
+        (("probe", "opacus:ghost", "--clipping", "per_layer"), "must be opacus or opacus==X for these options"),
+        (("audit", "opacus:none", *NUMBERS), "must be opacus:NAME with NAME one of hooks"),
+        (("audit", "opacus:ghost", *NUMBERS, "--loss-reduction", "sum"), "a mode of Opacus does not use it"),
+        (("audit", "opacus:ghost", *NUMBERS[:2], *NUMBERS[4:], "--sample-rate", "0.1"), "--batch-size"),
+    ],
+)
+def test_bad_input_is_one_line(words: tuple[str, ...], complaint: str) -> None:
+    done = run(*words)
+    assert done.code == 2
+    assert complaint in done.err
+    assert done.err.count("\n") == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["ghost", "ddp"])
+def test_an_audit_of_a_mode_sees_the_batch_that_a_record_more_makes(name: str) -> None:
+    """30 records are divided by 10 and 31 by 7: on 200 numbers that is seen in one step."""
+    done = run("audit", f"opacus:{name}", *NUMBERS, "--trials", "400", "--seed", "1", "--json")
+    assert done.code == 0, done.err
+    assert json.loads(done.out)["verdict"] == "violated"

@@ -179,3 +179,17 @@ def test_it_is_looked_at_where_the_user_runs_it() -> None:
     finding = probe(follows, seed=0, rounds=20, dataset_size=70, sample_rate="1/5")
     assert finding.kind is Kind.UNKNOWN
     assert "N=70 -> 71 (q=1/5): 1.7 -> 2" in of_calibration(finding).words
+
+
+def test_a_constant_denominator_at_a_rate_that_moves_is_said_to_be_no_sgm_everywhere() -> None:
+    """The sum through a data loader: its denominator is a constant, and b | N moves the rate all the same."""
+    finding = probe(Calibrating(lambda at: 1.0, Round(), Knob.BATCH_SIZE), seed=0, rounds=60)
+    assert (finding.kind, finding.rates.moves_with_size) == (Kind.SGM, True)
+    # in so few rounds it was not seen to move; what the law says is enough
+    assert finding.rates.moved == ()
+    assert any("the sampling rate, 1/ceil(N/b), where b divides N" in one.words for one in finding.remarks)
+    with pytest.raises(Undefined, match="left to the implementation"):
+        finding.at_least(dataset_size=30, dimension=10, noise_multiplier=1.0, batch_size=10, sample_rate="1/3")
+    assert finding.lines().heading == "calibrating: SGM only where one record more leaves the rate alone"
+    plain = probe(Round(), seed=0, rounds=20)
+    assert plain.lines().heading.endswith(": SGM")

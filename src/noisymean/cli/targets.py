@@ -20,7 +20,7 @@ from noisymean.targets.functions import is_builder, takes_gradients
 from noisymean.targets.protocol import Structure, Target
 from noisymean.targets.records import Gradients
 from noisymean.targets.registry import NAMES as LIBRARIES
-from noisymean.targets.registry import first_word
+from noisymean.targets.registry import RUNNABLES, first_word
 
 _Text: TypeAlias = str | None
 
@@ -156,7 +156,12 @@ def _in_file(text: str, typed: Typed, seed: int) -> Target:
     if not takes_gradients(function) and not is_builder(function):
         typed.only("a callable", "sample_rate", "noise_multiplier")
         return UserCallable.of(file, attribute)
-    typed.only("a function of gradients", "mechanism", *_RUN)
+    return _on_gradients("a function of gradients", text, typed, seed)
+
+
+def _on_gradients(kind: str, text: str, typed: Typed, seed: int) -> Target:
+    """What a probe runs, on gradients of our making."""
+    typed.only(kind, "mechanism", *_RUN)
     typed.need("dataset_size", "dimension", "noise_multiplier")
     if typed.mechanism is not None and typed.mechanism not in KINDS:
         raise InvalidInput("mechanism", typed.mechanism, f"one of {', '.join(KINDS)}", "or left out: a test is learned")
@@ -183,7 +188,11 @@ def target_of(text: str, typed: Typed, seed: int) -> Target:
         return _in_file(text, typed, seed)
     word = first_word(text)
     if word not in BUILDERS or (word == "synthetic" and text != word):
+        if word in RUNNABLES and word != "synthetic":
+            return _on_gradients(f"a way of {word}", text, typed, seed)
         raise InvalidInput("target", text, f"one of {', '.join(NAMES)}", "e.g. noisymean audit mine.py:release")
+    if word == "opacus" and ":" in text:
+        return _on_gradients("a mode of Opacus", text, typed, seed)
     return BUILDERS[word](text, typed, seed)
 
 

@@ -29,6 +29,8 @@ from noisymean.targets.protocol import Knob, Setting
 
 Numbers: TypeAlias = np.ndarray[tuple[int], np.dtype[np.float64]]
 _MOST_PARTS = 16
+# laws by which one record more changes the rate, at some N or at all
+_MOVING = (RateLaw.LOADER, RateLaw.SHARE)
 
 
 def rate_by(law: RateLaw, setting: Setting) -> float | None:
@@ -54,22 +56,27 @@ def rates_of(knob: Knob, observed: Sequence[Observed], asked: Sequence[Setting] 
     moved = tuple(_moved(readable))
     if not fitting and (apart := _in_parts(readable)) is not None:
         law, parts = apart
-        return Rates(Sampling.PARTS, law, bool(moved), moved, parts=parts)
+        return Rates(Sampling.PARTS, law, bool(moved) or law in _MOVING, moved, parts=parts)
     if len(fitting) != 1:
         return Rates(Sampling.UNKNOWN, None, moves_with_size=bool(moved), moved=moved)
     law = fitting[0]
-    return Rates(Sampling.POISSON, law, bool(moved) or law is RateLaw.SHARE, moved, _within(readable, law, asked))
+    return Rates(Sampling.POISSON, law, bool(moved) or law in _MOVING, moved, _within(readable, law, asked))
 
 
 def remarks_of(kind: Kind, rates: Rates, observed: Sequence[Observed]) -> list[Remark]:
     """What is wrong with the sampling; a rate that moves is covered where the mechanism is the data loader's."""
     said = []
+    known = rates.law is RateLaw.LOADER and kind in (Kind.LOADER, Kind.SGM)
+    bearing = Bearing.COVERED if known else Bearing.OPEN
     if rates.moved:
-        known = rates.law is RateLaw.LOADER and kind in (Kind.LOADER, Kind.SGM)
         words = f"one record more changes the sampling rate: {'; '.join(rates.moved)}"
-        said.append(Remark(Severity.LEAK, words, Bearing.COVERED if known else Bearing.OPEN))
-    elif rates.law is RateLaw.SHARE:
-        said.append(Remark(Severity.LEAK, "one record more changes the sampling rate, b/N"))
+        said.append(Remark(Severity.LEAK, words, bearing))
+    elif rates.law in _MOVING:
+        # too little was run to see it move, and the law says that it does
+        where = ", where b divides N" if rates.law is RateLaw.LOADER else ""
+        said.append(
+            Remark(Severity.LEAK, f"one record more changes the sampling rate, {rates.law.value}{where}", bearing)
+        )
     readable = _readable(observed)
     if any(reading.most > 1 for one in readable if _has_axes(one) for reading in one.readings):
         words = "a record can be drawn more than once into a batch, and then moves the sum by more"
