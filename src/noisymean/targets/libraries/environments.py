@@ -130,11 +130,11 @@ def _build(environment: Environment) -> None:
 
 
 # Versions are those of the tables in docs/field.md. What a library needs and does not pin itself is pinned where that matters.
-OPTAX = Environment("optax", "0.2.8", "optax", 630, ("optax==0.2.8", "jax==0.10.2"))
+OPTAX = Environment("optax", "0.2.8", "optax", 550, ("optax==0.2.8", "jax==0.10.2"))
 # its code asks for names that jax 0.5 has dropped, and for six without saying so
-OBJAX = Environment("objax", "1.8.0", "objax", 700, ("objax==1.8.0", "jax<0.5", "six"))
+OBJAX = Environment("objax", "1.8.0", "objax", 650, ("objax==1.8.0", "jax<0.5", "six"))
 JAX_PRIVACY = Environment(
-    "jax-privacy", "2.0.0", "jax_privacy", 720, ("jax-privacy==2.0.0", "jax==0.10.2", "keras==3.15.1")
+    "jax-privacy", "2.0.0", "jax_privacy", 630, ("jax-privacy==2.0.0", "jax==0.10.2", "keras==3.15.1")
 )
 # it needs the TensorFlow of its time; its own pins would take the newest, with which it cannot be imported
 TENSORFLOW_PRIVACY = Environment(
@@ -142,10 +142,10 @@ TENSORFLOW_PRIVACY = Environment(
     ("tensorflow-cpu==2.15.1", "scikit-learn", "dm-tree", "cloudpickle", "decorator", "attrs", "mpmath"),
     ("tensorflow-privacy==0.9.0", "dp-accounting==0.4.4", "tensorflow-probability==0.22.1"),
 )  # fmt: skip
-PFL = Environment("pfl", "0.6.0", "pfl", 260, ("pfl==0.6.0",))
+PFL = Environment("pfl", "0.6.0", "pfl", 200, ("pfl==0.6.0",))
 # of the many packages that it names only those that its strategies import
 FLWR = Environment(
-    "flwr", "1.41.0", "flwr", 260,
+    "flwr", "1.41.0", "flwr", 270,
     ("numpy", "protobuf<7", "cryptography", "grpcio", "httpx", "typer", "pycryptodome", "iterators", "dp-accounting==0.6.0"),
     ("flwr==1.41.0",),
 )  # fmt: skip
