@@ -18,7 +18,7 @@ from noisymean.cli.output import console, emit_json, note, say, written
 from noisymean.cli.progress import bar
 from noisymean.errors import InvalidInput
 from noisymean.lint import linter
-from noisymean.lint.findings import Linted, NotRead, Place
+from noisymean.lint.findings import Linted, Place
 from noisymean.lint.text import Unreadable, parsed
 from noisymean.lint.tree import PYTHON, Tree
 from noisymean.probe.conclusions import poisson_words, read_mechanism, read_verdict
@@ -115,7 +115,7 @@ def relocated(linted: Linted, targets: Sequence[Target]) -> Linted:
             replace(one, finding=replace(one.finding, place=place(one.finding.place))) for one in linted.ignored
         ),
         idle=tuple(replace(one, place=place(one.place)) for one in linted.idle),
-        not_read=tuple(NotRead(_path_of(one.file, targets), one.reason) for one in linted.not_read),
+        not_read=tuple(replace(one, file=_path_of(one.file, targets)) for one in linted.not_read),
     )
 
 

@@ -2,6 +2,7 @@
 
 --fail-on SEVERITY
     1   a finding of that severity or a worse one that no comment silences and no baseline knows
+    2   none, but a file was not read: nothing is known of it
     0   else
 
 It comes before --fail-on-violation, which is about what the code divides by. The output is written first.
@@ -18,7 +19,8 @@ import typer
 
 from noisymean.cli import values
 from noisymean.cli.complaints import option, refused
-from noisymean.cli.gate import FOUND
+from noisymean.cli.gate import FOUND, Unjudged
+from noisymean.cli.lint_shown import shortened
 from noisymean.cli.options import Group, flag, text
 from noisymean.cli.output import in_a_folder, note
 from noisymean.errors import InvalidInput
@@ -94,7 +96,7 @@ class Asked:
     fail_on: Severity | None
 
     def check(self, reading: Reading) -> None:
-        """Leave with 1 if a finding is there that --fail-on is about. After the output, never before."""
+        """Leave with the exit code that --fail-on asks for; return where that is 0. After the output, never before."""
         if self.fail_on is None:
             return
         bad = [one for one in reading.new if one.finding.rule.severity.rank <= self.fail_on.rank]
@@ -107,6 +109,13 @@ class Asked:
             what = "finding" if reading.baseline is None else "new finding"
             note(f"failed: --fail-on {self.fail_on.value}: {len(bad):,} {what}{'s' * (len(bad) > 1)}: {named}")
             raise typer.Exit(FOUND)
+        unknown = [one for one in reading.not_read if not one.is_link]
+        if unknown:
+            first, more = unknown[0], f" and {len(unknown) - 1:,} more" if len(unknown) > 1 else ""
+            raise Unjudged(
+                f"--fail-on {self.fail_on.value}: nothing is known of {shortened(first.file)}{more}: not read ({first.reason});"
+                " mend it, or leave it out with --exclude"
+            )
 
 
 def _target(name: str, typed: str | None) -> Path | None:

@@ -103,10 +103,11 @@ class Idle:
 @final
 @dataclass(frozen=True)
 class NotRead:
-    """A file that was left out, and why: one line."""
+    """A file that was left out, and why: one line; what a link leads to is read where it stands, or is no part of the tree."""
 
     file: str
     reason: str
+    is_link: bool = False
 
 
 @final
