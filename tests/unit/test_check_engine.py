@@ -225,7 +225,12 @@ def test_no_noise() -> None:
 
 def test_the_noise_is_taken_out() -> None:
     _, model, optimizer, loader = private(RECORDS, batch_size=BATCH, accountant=Accountant())
-    optimizer.add_noise = lambda: [setattr(p, "grad", p.summed_grad.clone()) for p in optimizer.params]
+
+    def add_no_noise() -> None:
+        for parameter in optimizer.params:
+            parameter.grad = parameter.summed_grad.clone()
+
+    optimizer.add_noise = add_no_noise
     train(model, optimizer, loader, 2)
     assert "P05" in found(nm.check(optimizer, data_loader=loader))
 
@@ -277,7 +282,7 @@ def test_steps_before_the_fix_stay_what_they_were() -> None:
 
 
 def test_an_optimizer_of_ones_own() -> None:
-    class Mine(DPOptimizer):  # type: ignore[misc]
+    class Mine(DPOptimizer):
         def scale_grad(self) -> None:
             pass
 
@@ -318,6 +323,16 @@ def test_another_dataset_under_the_loader() -> None:
     part = DataLoader(Subset(loader.dataset, range(50)), batch_size=BATCH)
     with pytest.raises(InvalidInput, match="data_loader"):
         nm.check(optimizer, data_loader=part)
+
+
+def test_a_gradient_that_is_no_number_passes_the_clipping() -> None:
+    """What is said of Opacus under P17."""
+    _, model, optimizer, loader = private(RECORDS, batch_size=BATCH)
+    features, labels = next(iter(loader))
+    features[0] = float("nan")
+    step(model, optimizer, (features, labels))
+    assert optimizer.params[0].grad.isnan().any()
+    assert nm.check(optimizer, data_loader=loader)["P17"].outcome is Outcome.NOT_CHECKABLE
 
 
 # --- what may be handed over -------------------------------------------------------------------------------------------
