@@ -32,9 +32,11 @@ def examples(rule: Rule) -> tuple[str, str]:
 
 
 def marked(source: str) -> set[tuple[int, str]]:
-    """Lines that end in the id of a rule."""
-    lines = enumerate(source.splitlines(), 1)
-    return {(number, found[1]) for number, line in lines if (found := re.search(r"  # (NM\d{3})$", line))}
+    """Lines that end in the ids of rules."""
+    ends = (
+        (number, re.search(r"  # (NM\d{3}(?:, NM\d{3})*)$", line)) for number, line in enumerate(source.splitlines(), 1)
+    )
+    return {(number, name) for number, found in ends if found for name in found[1].split(", ")}
 
 
 def found_in(source: str, folder: Path) -> set[tuple[int, str]]:
@@ -61,7 +63,7 @@ def test_a_section_says_what_the_catalogue_says(rule: Rule) -> None:
 @each
 def test_the_first_example_is_found_where_it_says_so(rule: Rule, tmp_path: Path) -> None:
     bad, _ = examples(rule)
-    assert {name for _, name in marked(bad)} == {rule.id}
+    assert rule.id in {name for _, name in marked(bad)}
     assert found_in(bad, tmp_path) == marked(bad)
 
 
