@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -193,3 +194,9 @@ def test_a_constant_denominator_at_a_rate_that_moves_is_said_to_be_no_sgm_everyw
     assert finding.lines().heading == "calibrating: SGM only where one record more leaves the rate alone"
     plain = probe(Round(), seed=0, rounds=20)
     assert plain.lines().heading.endswith(": SGM")
+
+
+def test_a_finding_of_calibrated_noise_survives_json() -> None:
+    finding = probe(Calibrating(lambda at: 1.0 + 9.0 / at.dataset_size, Round()), seed=0, rounds=20)
+    assert len(finding.noise.calibrated) == 2
+    assert Finding.from_plain(json.loads(json.dumps(finding.to_plain(), allow_nan=False))) == finding

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -12,6 +13,7 @@ from noisymean.cli.gate import Standing, of_probe
 from noisymean.errors import Undefined
 from noisymean.probe import Kind, probe
 from noisymean.probe.finding import Finding, RateLaw, Sampling, Severity
+from noisymean.targets.protocol import Raised
 from planted import Array, Generator, Round, flat, poisson, size_of_batch
 from probing import leaks
 
@@ -250,3 +252,45 @@ def test_a_step_of_noise_is_never_taken_for_a_record(release: Round) -> None:
     for seed in range(1, 31):
         finding = probe(MadeUp(nothing, release), seed=10_000 * seed)
         assert finding.doubts == ()
+
+
+# --- functions that are no mechanism at all --------------------------------------------------------------------------------
+
+STRANGE: dict[str, Callable[[Array, Array], Array]] = {
+    "zeros": lambda batch, noise: np.zeros(len(noise)),
+    "no numbers": lambda batch, noise: np.full(len(noise), math.nan),
+    "no numbers at times": lambda batch, noise: batch.sum(axis=0) + (noise if len(batch) % 3 else math.nan),
+    "infinite where nobody is": lambda batch, noise: batch.sum(axis=0) + noise if len(batch) else noise + math.inf,
+    "noise alone": lambda batch, noise: noise,
+    "no noise": lambda batch, noise: batch.sum(axis=0),
+    "too large": lambda batch, noise: 1e300 * (batch.sum(axis=0) + noise),
+    "too small": lambda batch, noise: 1e-300 * (batch.sum(axis=0) + noise),
+    "too large where nobody is": lambda batch, noise: batch.sum(axis=0) + noise if len(batch) else noise + 1e200,
+    "always the same": lambda batch, noise: np.full(len(noise), 3.0),
+    "no noise, and somebody where nobody is": lambda batch, noise: (
+        batch.sum(axis=0) if len(batch) else noise * 0.0 + 1.0
+    ),
+    "signs": lambda batch, noise: np.sign(batch.sum(axis=0) + noise),
+    "squares": lambda batch, noise: (batch.sum(axis=0) + noise) ** 2,
+}
+
+
+@pytest.mark.parametrize("name", STRANGE)
+def test_what_is_no_mechanism_is_found_to_be_none(name: str) -> None:
+    """Without a warning of the arithmetic, which would be an error here."""
+
+    def release(
+        gradients: Array, generator: Generator, *, sample_rate: float, noise_multiplier: float, max_grad_norm: float
+    ) -> Array:
+        batch = flat(gradients, max_grad_norm)[poisson(len(gradients), sample_rate, generator)]
+        noise = noise_multiplier * max_grad_norm * generator.standard_normal(gradients.shape[1])
+        return STRANGE[name](batch, noise)
+
+    if name in ("too large", "too small"):
+        with pytest.raises(Raised, match="cannot be calculated with"):
+            probe(release, seed=0, rounds=20)
+        return
+    finding = probe(release, seed=0, rounds=20)
+    assert finding.kind is Kind.UNKNOWN
+    assert finding.doubts
+    assert of_probe(finding, None, None).standing is not Standing.CLEAR

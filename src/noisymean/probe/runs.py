@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+import numpy as np
+
 from noisymean.numerics.logs import Array
 from noisymean.probe.records import BOUND, NOISE
-from noisymean.targets.protocol import Knob, Request, Runnable, Setting
+from noisymean.targets.protocol import Knob, Raised, Request, Runnable, Setting
+
+# squares of numbers that are larger, or of what they divide, are none
+_LARGEST = 1e100
 
 
 def setting_of(size: int, chosen: Fraction | int) -> Setting:
@@ -33,4 +38,8 @@ def designed(
     **options: bool,
 ) -> Array:
     """The releases of `rounds` rounds on these gradients, which are designed for a bound of 1."""
-    return subject.run(Request(setting, gradients * (bound / BOUND), noise, bound, rounds, seed, **options))
+    found = subject.run(Request(setting, gradients * (bound / BOUND), noise, bound, rounds, seed, **options))
+    largest = float(np.abs(np.where(np.isfinite(found), found, 0.0)).max(initial=0.0))
+    if largest > _LARGEST or 0.0 < largest < 1.0 / _LARGEST:
+        raise Raised(f"releases numbers that cannot be calculated with, the largest of them {largest:.3g}")
+    return found

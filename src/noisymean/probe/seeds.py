@@ -32,6 +32,9 @@ def remarks_of_seeds(subject: Runnable, seed: int) -> list[Remark]:
     owns = subject.knob not in (Knob.BATCH, Knob.FIXED)
     batches = [mixed.members(one) for one in (first, second, other)]
     noises = [mixed.spare(one) for one in (first, second, other)]
+    if not all(np.isfinite(one).all() for one in noises):
+        words = "whether its noise is drawn anew: it releases numbers that are not finite"
+        return [*said, Remark(Severity.UNKNOWN, words)]
     if owns and np.array_equal(batches[0], batches[2]):
         said.append(Remark(Severity.LEAK, "batches do not depend on the seed: every run has the same ones"))
     if _alike(noises[0], noises[2]):
