@@ -50,6 +50,8 @@ _NO_GRAD = ("torch.no_grad", "torch.inference_mode")
 _UNTOUCHED = ("torch", "opacus")
 _OPTIMIZERS_OF_SCHEDULES = "opacus.schedulers"
 
+_LONGEST = 60
+
 # A name in its scope.
 Key: TypeAlias = tuple[int, str]
 
@@ -141,8 +143,14 @@ class _Follower:
         if not isinstance(statement, ast.Assign) or statement.value is not node or len(statement.targets) != 1:
             raise _Lost(node, "what make_private returns is not simply given three names")
         if not self.bindings.is_plain(statement):
-            raise _Lost(node, "make_private is called under a condition or in a loop")
+            raise _Lost(node, f"make_private is called {self._under()}")
         return statement
+
+    def _under(self) -> str:
+        """Under which condition, if it is one that can be shown."""
+        around = next((one for one in self.script.ancestors(self.call.node) if isinstance(one, ast.If)), None)
+        said = "" if around is None else " ".join(ast.unparse(around.test).split())
+        return f"under a condition: {said}" if 0 < len(said) <= _LONGEST else "under a condition or in a loop"
 
     def _need_engine(self) -> None:
         node = self.call.node

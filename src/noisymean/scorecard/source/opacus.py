@@ -298,7 +298,8 @@ def _empty(site: Site, run: Run) -> Fact:
     pitfall = pitfalls.EMPTY
     if not _is_false(site.call.keywords.get("rand_on_empty")):
         return site.unknown(pitfall, "rand_on_empty is given")
-    if _sampling(site).outcome is not Outcome.PASSED:
+    told = site.call.keywords.get("poisson_sampling")
+    if told is not None and not (isinstance(told, ast.Constant) and told.value is True):
         return site.unknown(pitfall, "whether a batch may be empty depends on how batches are drawn")
     if run.is_cut:
         return site.unknown(pitfall, "BatchMemoryManager of Opacus before 1.5 stops at an empty batch")
