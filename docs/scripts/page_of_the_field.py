@@ -40,7 +40,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def overview(rows: Sequence[Row]) -> str:
     """A row for each way that was run."""
     return table(
-        ("library", "way", "divides by", "batches", "its own ε", "leaked ε", "guaranteed ε", "exposed"),
+        ("library", "way", "divides by", "batches", "its own ε", "leaked ε", "guaranteed ε", "its claim", "exposed"),
         [
             (
                 f"{row.library} {row.version}",
@@ -50,6 +50,7 @@ def overview(rows: Sequence[Row]) -> str:
                 words.claimed(row),
                 words.leaked(row.lost),
                 words.guaranteed(row.lost),
+                words.verdict(row),
                 row.exposed.value,
             )
             for row in rows

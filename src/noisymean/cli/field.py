@@ -101,8 +101,8 @@ def _print(rows: Sequence[Row]) -> None:
     say(out, f"Exposed: {words.counts(rows)}.")
     say(
         out,
-        "own: epsilon by the library's accounting; leaked: certainly lost, where batches are the caller's if they are Poisson"
-        " batches; both of 100 rounds on 60,000 records in batches of 600 at a noise multiplier of 1, delta = 1e-05.",
+        f"{words.the_run()} own: epsilon by the library's accounting; leaked: certainly lost, where batches are the caller's if"
+        " they are Poisson batches.",
     )
     for sentence in words.grouped(rows):
         say(out, f"- {sentence}.")

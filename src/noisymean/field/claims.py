@@ -80,7 +80,9 @@ STATED: dict[str, tuple[Stated, ...]] = {
     "jax-privacy": (
         Stated(
             "DpsgdTrainingAccountant", "DpsgdTrainingAccountant, PLD", Assumed.POISSON, Adjacency.ADD_REMOVE,
-            Quote("accounting/accountants.py", "dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE"),
+            Quote(
+                "accounting/accountants.py", "dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE", "class PldAccountantConfig"
+            ),
         ),
     ),
     "pfl": (

@@ -12,10 +12,11 @@ _MOST_BYTES = 4_000_000
 @final
 @dataclass(frozen=True)
 class Quote:
-    """A file below a package's folder, and a part of one of its lines."""
+    """A file below a package's folder, and a part of one of its lines: of the first, or of the first after another."""
 
     file: str
     text: str
+    after: str = ""
 
     def place(self, package: Path) -> str | None:
         """`file:line` where it is in this installed package; None if it is not there."""
@@ -24,7 +25,8 @@ class Quote:
         except OSError:
             return None
         lines = content.decode("utf-8", errors="replace").splitlines()
-        number = next((number for number, line in enumerate(lines, 1) if self.text in line), None)
+        start = next((number for number, line in enumerate(lines) if self.after in line), len(lines))
+        number = next((number for number, line in enumerate(lines[start:], start + 1) if self.text in line), None)
         return None if number is None else f"{self.file}:{number}"
 
 

@@ -131,7 +131,7 @@ _QUOTES: dict[str, tuple[Quote, ...]] = {
 # what is known of them was read, not run: in a sentence each
 _NOT_RUN = (
     NotRun("tensorflow-federated", "0.87.0", "divides by clients_per_round, a constant of the caller's"),
-    NotRun("dp-transformers", "1.0.0", "a wrapper of Opacus; batches are shuffled and accounted for as Poisson batches"),
+    NotRun("dp-transformers", "1.0.0", "wraps Opacus; batches are shuffled and accounted for as Poisson batches"),
     NotRun("private-transformers", None, "divides by a constant; batches are shuffled and accounted for as Poisson batches"),
     NotRun("fastDP", None, "divides by a constant; batches are shuffled and accounted for as Poisson batches"),
     NotRun("private-vision", None, "divides by a constant; batches are shuffled and accounted for as Poisson batches"),

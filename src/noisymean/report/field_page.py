@@ -15,6 +15,23 @@ _LOOKS = {Exposed.YES: "bad", Exposed.CALLER: "unknown", Exposed.UNKNOWN: "unkno
 
 @final
 @dataclass(frozen=True)
+class Line:
+    """One row of the table."""
+
+    library: str
+    way: str
+    exposed: str
+    look: str
+    divides_by: str
+    batches: str
+    claimed: str
+    leaked: str
+    guaranteed: str
+    verdict: str
+
+
+@final
+@dataclass(frozen=True)
 class Shown:
     """One row below the table."""
 
@@ -35,25 +52,26 @@ def page(rows: Sequence[Row], *, command: str) -> str:
         subtitle=f"{len(rows)} ways of {len({one.library for one in rows})} libraries",
         command=command,
         counts=words.counts(rows),
+        run=words.the_run(),
         when=" to ".join(dict.fromkeys((dates[0], dates[-1]))) if dates else "",
         lines=[_line(one) for one in rows],
         rows=[_shown(one) for one in rows],
     )
 
 
-def _line(row: Row) -> tuple[object, ...]:
-    library = row.library if row.version is None else f"{row.library} {row.version}"
-    verdict = words.NONE if row.lost is None or row.observed is None else row.lost.verdict
-    return (
-        library,
-        row.way,
-        words.divides_by(row),
-        row.sampler.value,
-        words.claimed(row),
-        words.leaked(row.lost),
-        words.guaranteed(row.lost),
-        verdict,
-        {"text": row.exposed.value, "kind": _LOOKS[row.exposed]},
+def _line(row: Row) -> Line:
+    ran = row.observed is not None
+    return Line(
+        library=row.library if row.version is None else f"{row.library} {row.version}",
+        way=row.way,
+        exposed=row.exposed.value,
+        look=_LOOKS[row.exposed],
+        divides_by=words.divides_by(row),
+        batches=row.sampler.value if ran else words.NONE,
+        claimed=words.claimed(row),
+        leaked=words.leaked(row.lost),
+        guaranteed=words.guaranteed(row.lost),
+        verdict=words.verdict(row),
     )
 
 

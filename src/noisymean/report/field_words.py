@@ -6,11 +6,20 @@ from collections.abc import Iterable
 from typing import assert_never
 
 from noisymean.field.claims import Claim
-from noisymean.field.rows import Exposed, Lost, Row
-from noisymean.outward import at_least, at_most
+from noisymean.field.question import BATCH, DELTA, DIMENSION, NOISE, RECORDS, STEPS
+from noisymean.field.rows import Exposed, Lost, Row, Sampler
+from noisymean.outward import at_least, at_most, plain
 from noisymean.probe.laws import Kind
 
 NONE = "-"
+
+
+def the_run() -> str:
+    """What all numbers are about."""
+    return (
+        f"One run: {RECORDS:,} records, batches of {BATCH}, noise multiplier {NOISE:g}, {STEPS} rounds,"
+        f" {DIMENSION:,} parameters, delta = {plain(f'{DELTA:g}')}."
+    )
 
 
 def exposed(row: Row) -> str:
@@ -52,24 +61,34 @@ def _denominator(kind: Kind) -> str:
 def claimed(row: Row) -> str:
     """What the library's own accounting says, the first of its numbers; without one it claims nothing."""
     claims = () if row.observed is None else row.observed.claims
-    return at_most(claims[0].epsilon, ".3g") if claims else NONE
+    return plain(at_most(claims[0].epsilon, ".3g")) if claims else NONE
 
 
 def leaked(lost: Lost | None) -> str:
     """What is certainly lost."""
-    return NONE if lost is None or lost.leakage is None else at_least(lost.leakage, ".3g")
+    return NONE if lost is None or lost.leakage is None else plain(at_least(lost.leakage, ".3g"))
 
 
 def guaranteed(lost: Lost | None) -> str:
     """What is certainly not exceeded."""
-    return NONE if lost is None or lost.guarantee is None else at_most(lost.guarantee, ".3g")
+    return NONE if lost is None or lost.guarantee is None else plain(at_most(lost.guarantee, ".3g"))
+
+
+def verdict(row: Row) -> str:
+    """The word on what the library claims itself; where batches are the caller's, it is about Poisson batches."""
+    if row.lost is None or row.observed is None:
+        return NONE
+    if not row.observed.claims and row.observed.finding.noise.calibrated == ():
+        return "it makes none"
+    given = " with Poisson batches" if row.sampler is Sampler.GIVEN else ""
+    return f"{row.lost.verdict}{given}"
 
 
 def claim_words(claim: Claim) -> str:
     """One number of an accounting with what it is about."""
     who = "an adjacency that is not named" if claim.adjacency is None else claim.adjacency.value
     where = "" if claim.place is None else f", {claim.place}"
-    return f"{claim.accounting}: epsilon {at_most(claim.epsilon, '.4g')}; batches {claim.assumes.value}; {who}{where}"
+    return f"{claim.accounting}: epsilon {plain(at_most(claim.epsilon, '.4g'))}; batches {claim.assumes.value}; {who}{where}"
 
 
 def lost_words(row: Row) -> str:
@@ -82,10 +101,10 @@ def lost_words(row: Row) -> str:
     if lost.leakage is None:
         return f"Not accounted for: {lost.because}."
     what = f"{lost.steps:,} rounds of {lost.mechanism}, batches {lost.sampler}, {lost.adjacency}"
-    sound = "none known" if lost.guarantee is None else at_most(lost.guarantee, ".4g")
-    claim = NONE if lost.claimed is None else at_most(lost.claimed, ".4g")
+    sound = "none known" if lost.guarantee is None else plain(at_most(lost.guarantee, ".4g"))
+    claim = NONE if lost.claimed is None else plain(at_most(lost.claimed, ".4g"))
     return (
-        f"{what}: claimed epsilon {claim}, leakage {at_least(lost.leakage, '.4g')}, guarantee {sound}:"
+        f"{what}: claimed epsilon {claim}, leakage {plain(at_least(lost.leakage, '.4g'))}, guarantee {sound}:"
         f" {lost.verdict}; {lost.because}."
     )
 
@@ -95,6 +114,9 @@ def grouped(rows: Iterable[Row]) -> list[str]:
     found: dict[tuple[str, str], list[str]] = {}
     for row in rows:
         words = row.because if row.fault is None else f"{row.because}. {row.fault}"
+        if row.exposed is Exposed.NO and row.lost is not None and row.lost.verdict == "violated":
+            # its claim is not kept all the same
+            words = f"{words}; but {row.lost.because}"
         found.setdefault((row.exposed.value, words), []).append(row.name)
     return [f"{', '.join(names)}: {word}: {words}" for (word, words), names in found.items()]
 
