@@ -41,8 +41,8 @@ SMALL_REGRET = 1e-2
 LARGEST_MU = -2.0 * float(ndtri(SLACK))
 # Accounts that are made at most, those of them for mu, and epsilons that are asked first.
 MOST_ACCOUNTS, _FOR_MU, _FIRST = 64, 50, 13
-# How far mu and the regret may be from what is known of them at the epsilons that were asked.
-_CLOSE_MU, _CLOSE_REGRET = 1e-3, 2e-4
+# How far mu, as a share, and the regret may be from what is known of them at the epsilons that were asked.
+_CLOSE_MU, _CLOSE_REGRET, _CLOSE_SHARE = 1e-3, 2e-4, 0.02
 # Of the slack, the part that the floating point of this module may use up.
 _ROUNDING = 0.01
 # The regret at larger epsilons than this is not looked at: it is less than exp(-40), whatever the curves are.
@@ -327,7 +327,7 @@ def _where_unsure(points: _Points, mu: float) -> float | None:
         return None
     worst = max(range(len(parts)), key=lambda i: parts[i].most)
     seen = max(0.0, *(one.at_ends for one in parts))
-    return _inside(points, worst, math.nan) if parts[worst].most > seen + _CLOSE_REGRET else None
+    return _inside(points, worst, math.nan) if parts[worst].most > seen * (1.0 + _CLOSE_SHARE) + _CLOSE_REGRET else None
 
 
 def _inside(points: _Points, interval: int, near: float) -> float:

@@ -279,6 +279,30 @@ def test_neighbours_are_those_of_the_account() -> None:
     assert both > 1.05 * larger
 
 
+@pytest.mark.parametrize(
+    ("mechanism", "steps", "adjacency"),
+    [
+        (nm.SGM(sample_rate=0.05, noise_multiplier=2), 200, nm.Adjacency.REPLACE_ONE),
+        (nm.EASGM(dataset_size=50, dimension=20, sample_rate=1, noise_multiplier=5), 3, None),
+        (nm.SGM(sample_rate=0.1, noise_multiplier=2, sampling="fixed-size", dataset_size=50, batch_size=5), 1, None),
+    ],
+)
+def test_between_the_points_that_were_asked_it_contradicts_no_account(
+    mechanism: nm.Mechanism, steps: int, adjacency: nm.Adjacency | None
+) -> None:
+    """What leaks is not above mu, and the regret is not below what the guarantee leaves of it."""
+    found = gaussian_dp(nm.account(mechanism, steps=steps, delta=1e-5, adjacency=adjacency))
+    assert found.mu is not None
+    assert found.regret is not None
+    for epsilon in (np.array([0.013, 0.11, 0.37, 0.71, 0.93]) * gaussian_epsilon(found.mu, SLACK)).tolist():
+        answer = nm.account(mechanism, steps=steps, epsilon=epsilon, adjacency=adjacency)
+        delta = gaussian_delta(found.mu, epsilon)
+        assert answer.leakage.delta is not None
+        assert answer.guarantee.delta is not None
+        assert answer.leakage.delta <= delta + SLACK
+        assert (delta - answer.guarantee.delta) / (1.0 + math.exp(epsilon)) <= found.regret
+
+
 def test_it_is_the_same_whichever_of_epsilon_and_delta_was_given() -> None:
     mechanism = nm.SGM(sample_rate=0.01, noise_multiplier=1)
     at_delta, at_epsilon = (
