@@ -18,6 +18,7 @@ from typing import TypeAlias, final
 
 from noisymean.lint.catalogue import RULES
 from noisymean.lint.findings import Finding
+from noisymean.lint.settings import Settings
 from noisymean.lint.text import Text
 from noisymean.probe.reading.nodes import Scope, Trail, Value, last_name
 from noisymean.probe.reading.origins import DEPTH, Origins
@@ -92,6 +93,7 @@ class Script:
             for child in ast.iter_child_nodes(node):
                 self.parents[child] = node
                 self.nodes.append(child)
+        self._settings = Settings(self.syntax, self.nodes)
 
     def found(self, rule: str, node: ast.AST, *details: str) -> Finding:
         """A rule of the catalogue, at a node of this file."""
@@ -269,38 +271,10 @@ class Script:
             if one.arg is not None:
                 found[one.arg] = one.value
                 continue
-            entries = self._entries(one.value, scope)
+            entries = self._settings.entries(one.value, scope)
             hides = hides or entries is None
             found = {**(entries or {}), **found}
         return found, hides
-
-    def _entries(self, node: ast.expr, scope: Scope, depth: int = 4) -> dict[str, ast.expr] | None:
-        """Of a dictionary that is written down."""
-        match node:
-            case ast.Dict(keys=keys, values=values):
-                named = zip(keys, values, strict=True)
-                return {str(key.value): value for key, value in named if isinstance(key, ast.Constant)}
-            case ast.Call(func=ast.Name(id="dict"), keywords=keywords):
-                return {one.arg: one.value for one in keywords if one.arg is not None}
-            case ast.Name(id=name) if depth and (at := scope.visible(name)) is not None:
-                found: dict[str, ast.expr] = {}
-                for value in at.assigned.get(name, []):
-                    found |= self._entries(value.expression, value.scope, depth - 1) or {}
-                return (found | self._items.get(name, {})) or None
-            case _:
-                return None
-
-    @cached_property
-    def _items(self) -> dict[str, dict[str, ast.expr]]:
-        """What is assigned to `name["key"]`."""
-        found: dict[str, dict[str, ast.expr]] = {}
-        for node in self.nodes:
-            match node:
-                case ast.Assign(
-                    targets=[ast.Subscript(value=ast.Name(id=name), slice=ast.Constant(value=str() as key))]
-                ):
-                    found.setdefault(name, {})[key] = node.value
-        return found
 
     # --- numbers --------------------------------------------------------------------------------------------------------
 
@@ -336,9 +310,37 @@ class Script:
                     values = [*values, *(self.syntax.passed(name, at) or self._default(name, at))]
                 return self._only(values, depth)
             case ast.Attribute(attr=name):
-                return self._only(self.syntax.attributes(node, scope), depth)
+                values = [*self.syntax.attributes(node, scope), *self._of_classes(name)]
+                return self._only(values, depth)
             case _:
                 return None
+
+    def _of_classes(self, name: str) -> list[Value]:
+        """What classes say about an attribute of that name, and what those who make their objects, or copies of them, say."""
+        found: list[Value] = []
+        for scope in self._class_scopes:
+            if scope.function is None and name not in self.syntax.fields:
+                found += scope.assigned.get(name, [])
+        for owner, position in self.syntax.fields.get(name, []):
+            for call, at in self.syntax.calls.get(owner, []):
+                self.work.spend()
+                given = next((one.value for one in call.keywords if one.arg == name), None)
+                hides = any(one.arg is None for one in call.keywords) or any(
+                    isinstance(one, ast.Starred) for one in call.args
+                )
+                if given is None and position < len(call.args):
+                    given = call.args[position]
+                if given is not None or hides:
+                    # what is unpacked may be anything: no constant
+                    found.append(Value(given or call, at))
+        if name in self.syntax.fields:
+            copies = ("replace", "evolve", "_replace", "model_copy")
+            found += [value for call, value in self.syntax.keywords.get(name, []) if last_name(call.func) in copies]
+        return found
+
+    @cached_property
+    def _class_scopes(self) -> list[Scope]:
+        return [scope for node, scope in self.syntax.scopes.items() if isinstance(node, ast.ClassDef)]
 
     def number(self, node: ast.expr | None, scope: Scope) -> int | float | None:
         """A number that is always the same, or the default of an option of the command line."""

@@ -14,8 +14,16 @@ _TENSORFLOW = re.compile(
     r"(Vectorized|Sparsity\w*|Fast)?DP(Keras|FTRL|Sparse|FastSparse)*\w*(Gaussian)?(SGD|Adam|AdamW|Adagrad|RMSProp|GradientDescent|Nesterov)?\w*Optimizer(Class)?"
     r"|make_(keras_|vectorized_|gaussian_)*\w*optimizer_class|DPModel|DPSequential|make_dp_model_class"
 )
+_TENSORFLOW_PARTS = frozenset(
+    {
+        *("tensorflow_privacy", "privacy", "tf_privacy", "tfp"),
+        *("dp_optimizer", "dp_optimizer_keras", "dp_optimizer_keras_vectorized", "dp_optimizer_vectorized"),
+    }
+)
 _JAX_CONFIG = re.compile(r"DPKerasConfig")
 _CLIPPED = re.compile(r"clipped_grad|clipped_grad_with_aux|clipped_value_and_grad")
+# Batches that are cut by hand.
+_SHUFFLES = re.compile(r"shuffle|permutation|permuted|randperm")
 _POISSON = re.compile(r"poisson|batch_?selection|balls_?in_?bins|b_?min_?sep|execution_plan", re.IGNORECASE)
 
 
@@ -28,11 +36,15 @@ def optax(script: Script) -> Iterator[Finding]:
 
 def tensorflow(script: Script) -> Iterator[Finding]:
     """NM012; a class that is made from it counts where it is made."""
-    if not script.imports("tensorflow_privacy", "privacy", "tf_privacy", "tfp"):
+    # copies of it stand in folders of any name, as do copies of its files
+    parts = {part for one in (*script.modules, *script.aliases.values()) for part in one.split(".")}
+    copied = parts & _TENSORFLOW_PARTS and not script.imports("torch")
+    if not copied and not script.imports(*_TENSORFLOW_PARTS):
         return
     for call in script.calls_of(_TENSORFLOW.pattern):
-        ours = call.dotted.startswith(("tensorflow_privacy", "privacy", "tf_privacy", "tfp"))
-        if ours or not script.syntax.defined[call.name]:
+        ours = bool(set(call.dotted.split(".")) & _TENSORFLOW_PARTS)
+        theirs = call.dotted.partition(".")[0] in ("opacus", "jax_privacy")
+        if ours or not (theirs or script.syntax.defined[call.name]):
             yield script.found("NM012", call.node)
 
 
@@ -53,10 +65,11 @@ def jax_privacy(script: Script) -> Iterator[Finding]:
     draws = any(_POISSON.search(name) for one in script.syntax.scopes.values() for name in one.names)
     if draws or any(_POISSON.search(one) for one in (*script.modules, *script.aliases)):
         return
-    if not noise_of(script).takes_steps(script.syntax.scopes.values()):
+    shuffles = any(True for _ in script.calls_of(_SHUFFLES.pattern))
+    if not shuffles and not noise_of(script).takes_steps(script.syntax.scopes.values()):
         # nothing is trained here
         return
-    for call in script.calls_of(_CLIPPED.pattern):
+    for call in script.calls_of(f"{_CLIPPED.pattern}|clipped_fun" if shuffles else _CLIPPED.pattern):
         if "jax_privacy" in call.dotted:
             yield script.found("NM014", call.node)
             return

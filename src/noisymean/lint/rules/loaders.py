@@ -8,18 +8,20 @@ from collections.abc import Iterator
 
 from noisymean.lint.findings import Finding
 from noisymean.lint.rules import sizes
+from noisymean.lint.rules.deltas import DELTA
 from noisymean.lint.rules.noise import noise_of
 from noisymean.lint.rules.opacus_calls import made_private
 from noisymean.lint.script import Called, Script
 from noisymean.probe.reading.nodes import Scope, last_name, names_in
 from noisymean.probe.reading.source import Origin
 
-_DELTA = re.compile(r"(^|_)delta$", re.IGNORECASE)
 _BATCH_SIZE = re.compile(r"^(expected_)?batch_size$|^lot_size$|^expected_batch_size$|^num_microbatches$|^normalize_by$")
 _EXPECTED = re.compile(r"^expected_batch_size$|^lot_size$")
 _CALIBRATES = re.compile(
     r"(get|compute|find|calibrate|search|solve|estimate|opt)\w*(noise|sigma)\w*|\w*calibrate\w*|\w*noise_multiplier_(from|for)\w*|compute_noise"
 )
+# The same as a method of settings, which are told before what is counted.
+_METHODS = re.compile(r"calibrate\w*|solve\w*")
 # What accounts for Poisson sampling, by whatever package.
 _ACCOUNTS = re.compile(
     r"compute_rdp(_sample_without_replacement|_poisson_subsampled)?|compute_dp_sgd_privacy(_lib|_statement)?|PoissonSampledDpEvent"
@@ -34,57 +36,6 @@ _COIN = re.compile(r"rand|random|uniform|random_sample")
 _SHUFFLES = re.compile(r"shuffle|permutation|randperm")
 
 
-def computed_delta(script: Script) -> Iterator[Finding]:
-    """NM005, at the place where delta is computed: one over a number of records."""
-    if not noise_of(script).is_private:
-        return
-    for node in script.nodes:
-        match node:
-            case ast.Assign(targets=[target], value=value) | ast.AnnAssign(target=target, value=ast.expr() as value):
-                named = last_name(target)
-            case ast.keyword(arg=str() as named, value=value):
-                pass
-            case ast.Dict(keys=keys, values=values):
-                for key, value in zip(keys, values, strict=True):
-                    name = key.value if isinstance(key, ast.Constant) and isinstance(key.value, str) else ""
-                    if _DELTA.search(name) and _is_share(value, script.scope_of(node), script):
-                        yield script.found("NM005", value)
-                continue
-            case _:
-                continue
-        if _DELTA.search(named) and _is_share(value, script.scope_of(node), script):
-            yield script.found("NM005", node)
-
-
-def _is_share(node: ast.expr, scope: Scope, script: Script, depth: int = 3) -> bool:
-    """A number over one of the data, or one of the data to a negative power, perhaps cut off."""
-    match node:
-        case ast.BinOp(op=ast.Div(), left=above, right=below):
-            counts = script.constant(above, scope) is not None or not script.is_of_the_data(above, scope)
-            return counts and _counts_records(below, scope, script)
-        case ast.BinOp(op=ast.Mult(), left=left, right=right):
-            return any(_is_share(one, scope, script, depth) for one in (left, right))
-        case ast.BinOp(op=ast.Pow(), left=base, right=ast.UnaryOp(op=ast.USub())):
-            return _counts_records(base, scope, script)
-        case ast.Call(func=function, args=arguments) if depth and re.fullmatch(
-            r"min|max|float|minimum|pow|power|round", last_name(function)
-        ):
-            return any(_is_share(one, scope, script, depth - 1) for one in arguments) or (
-                last_name(function) in ("pow", "power")
-                and bool(arguments)
-                and _counts_records(arguments[0], scope, script)
-            )
-        case ast.IfExp(body=one, orelse=other) | ast.BoolOp(values=[one, *_, other]) if depth:
-            return any(_is_share(each, scope, script, depth - 1) for each in (one, other))
-        case _:
-            return False
-
-
-def _counts_records(node: ast.expr, scope: Scope, script: Script) -> bool:
-    """Whether it is a number of records, of the dataset or of what is trained on."""
-    return script.is_of_the_data(node, scope)
-
-
 def drop_last(script: Script) -> Iterator[Finding]:
     """NM006, at a loader that is trained on in a file that trains with DP."""
     for call in _loaders(script):
@@ -95,7 +46,7 @@ def drop_last(script: Script) -> Iterator[Finding]:
 def weighted(script: Script) -> Iterator[Finding]:
     """NM007, at the sampler of a loader that is trained on; or at the sampler where no loader with it is in view."""
     for call in _loaders(script):
-        given = call.argument(-1, "sampler", "batch_sampler")
+        given = call.argument(3, "sampler", "batch_sampler")
         made = None if given is None else sizes.made_by(given, call.scope, script)
         if made is not None and "Weighted" in made.name:
             yield script.found("NM007", made.node)
@@ -161,9 +112,37 @@ def calibrated(script: Script) -> Iterator[Finding]:
     for call in script.calls:
         if not _CALIBRATES.fullmatch(call.name) or call.name.startswith("make_private"):
             continue
-        told = [*call.arguments, *(value for name, value in call.keywords.items() if not _DELTA.search(name))]
-        if any(_follows_the_data(one, call.scope, script) for one in told if not isinstance(one, ast.Starred)):
+        told = [(one, call.scope) for one in _told(call)]
+        if _METHODS.fullmatch(call.name) and call.owner is not None:
+            told += _made_with(call.owner, call.scope, script)
+        if any(_follows_the_data(one, scope, script) for one, scope in told if not isinstance(one, ast.Starred)):
             yield script.found("NM010", call.node)
+
+
+def _told(call: Called) -> list[ast.expr]:
+    return [*call.arguments, *(value for name, value in call.keywords.items() if not DELTA.search(name))]
+
+
+def _made_with(node: ast.expr, scope: Scope, script: Script, depth: int = 5) -> Iterator[tuple[ast.expr, Scope]]:
+    """What the settings are made with whose method calibrates: `Config(rate=...).calibrate(...)`, and copies of them."""
+    values = []
+    match node:
+        case ast.Call() if (call := script.call_at.get(node)) is not None:
+            if script.syntax.defined[call.name] == 0:
+                yield from ((one, call.scope) for one in _told(call))
+            if call.owner is not None:
+                values = [(call.owner, scope)]
+            if call.name in ("replace", "evolve", "copy", "deepcopy"):
+                values += [(one, scope) for one in call.arguments[:1]]
+        case ast.Name(id=name) if (at := scope.visible(name, looped=False)) is not None:
+            values = [(one.expression, one.scope) for one in at.assigned.get(name, [])[:3]]
+        case ast.Attribute():
+            values = [(one.expression, one.scope) for one in script.syntax.attributes(node, scope)[:3]]
+        case _:
+            pass
+    for inside, there in values if depth else []:
+        if inside is not node:
+            yield from _made_with(inside, there, script, depth - 1)
 
 
 def _follows_the_data(node: ast.expr, scope: Scope, script: Script) -> bool:
@@ -301,4 +280,4 @@ def _shuffles(script: Script) -> bool:
     return False
 
 
-EACH = (computed_delta, drop_last, weighted, batch_size, calibrated, skipped, accounted)
+EACH = (drop_last, weighted, batch_size, calibrated, skipped, accounted)

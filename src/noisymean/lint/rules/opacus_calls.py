@@ -127,15 +127,23 @@ def switches(script: Script) -> Iterator[Finding]:
     # settings are found where they are handed over; where that is not in view, where they are written down
     named = [one for one in script.calls if one.name != "dict"]
     handed = any(one.keywords.keys() & {"poisson_sampling", "rand_on_empty"} for one in named)
+    off: dict[ast.expr, list[tuple[int, Called]]] = {}
     for call in named if handed else script.calls:
         shuffles = call.keywords.get("poisson_sampling")
         if shuffles is None and call.name == "PrivacyEngine" and script.imports("opacus"):
             shuffles = call.keywords.get("poisson")
         is_jax = script.imports("jax_privacy") or "jax_privacy" in call.dotted
-        if script.constant(shuffles, call.scope) is False and not is_jax:
-            yield script.found("NM003", call.node)
+        if shuffles is not None and script.constant(shuffles, call.scope) is False and not is_jax:
+            written = any(one.value is shuffles for one in call.node.keywords)
+            off.setdefault(shuffles, []).append((0 if written else 1 if call in private else 2, call))
         if script.constant(call.keywords.get("rand_on_empty"), call.scope) is True:
             yield script.found("NM004", call.node)
+    for calls in off.values():
+        # what is handed on and on is one fault: where it is written, else where it comes to the engine
+        first = min(near for near, _ in calls)
+        for near, call in calls:
+            if near == first:
+                yield script.found("NM003", call.node)
     for call in private:
         if script.number(call.keywords.get("noise_multiplier"), call.scope) == 0 and not _is_option(call, script):
             yield script.found("NM032", call.node, "Here: the noise multiplier is 0.")
@@ -165,11 +173,11 @@ def attached(script: Script) -> Iterator[Finding]:
 def other_loader(script: Script) -> Iterator[Finding]:
     """NM009: a training loop over the loader that went in, where another one came out."""
     for call in made_private(script):
-        given = call.argument(-1, "data_loader")
-        if not isinstance(given, ast.Name):
-            continue
+        given = call.argument(sizes.LOADER_AT, "data_loader")
         statement = script.statement_of(call.node)
-        if _comes_back(statement, given.id):
+        if isinstance(given, ast.Attribute) and last_name(given.value) == "self":
+            yield from _other_attribute(given, call, statement, script)
+        if not isinstance(given, ast.Name) or _comes_back(statement, given.id):
             continue
         script.work.spend(len(script.nodes) // 10)
         for node in script.nodes:
@@ -180,6 +188,45 @@ def other_loader(script: Script) -> Iterator[Finding]:
                 and _same_name(node, call, given.id, script)
             ):
                 yield script.found("NM009", node)
+
+
+def _other_attribute(given: ast.Attribute, call: Called, statement: ast.stmt, script: Script) -> Iterator[Finding]:
+    """The same where the loader is an attribute: methods come in any order, so it must never be anything else afterwards."""
+    target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+    targets = target.elts if isinstance(target, ast.Tuple) else []
+    if len(targets) != 3 or any(isinstance(one, ast.Starred) for one in targets):
+        return
+    owner, name, returned = call.scope.owner, given.attr, last_name(targets[2])
+    before = (script.function_of(call.node), None)
+    for value in script.syntax.attributes(given, call.scope):
+        is_made = value.scope.name in ("__init__", "setup", "__post_init__") and value.line < call.node.lineno
+        if not is_made and not (value.scope.function in before and value.line < call.node.lineno):
+            return
+    loops = [node for node in script.nodes if isinstance(node, ast.For) and script.scope_of(node).owner == owner]
+    trained = {one: name for one in loops for name in _attributes_over(one.iter) if _takes_steps(one, script)}
+    if returned in trained.values():
+        # the loader that came back is trained on as well: what comes when is not in view, but in one function
+        loops = [one for one in loops if script.function_of(one) is script.function_of(call.node)]
+    for loop in loops:
+        same = script.function_of(loop) is script.function_of(call.node)
+        if trained.get(loop) == name and (not same or loop.lineno > call.node.lineno):
+            yield script.found("NM009", loop)
+
+
+def _attributes_over(node: ast.expr) -> list[str]:
+    """Attributes of self that a loop goes through."""
+    match node:
+        case ast.Attribute(value=ast.Name(id="self"), attr=name):
+            return [name]
+        case ast.Call(func=function, args=arguments) if sizes.WRAPPERS.fullmatch(last_name(function)):
+            return [name for one in arguments for name in _attributes_over(one)]
+        case _:
+            return []
+
+
+def _takes_steps(loop: ast.For, script: Script) -> bool:
+    inside = {one.attr for one in script.work.walk(loop) if isinstance(one, ast.Attribute)}
+    return bool({"backward", "step"} & inside)
 
 
 def _comes_back(statement: ast.stmt, name: str) -> bool:
@@ -207,8 +254,7 @@ def _trains_on(node: ast.AST, name: str, script: Script) -> bool:
     """A loop with a step over it, or a function called like training that is handed it."""
     match node:
         case ast.For(iter=over):
-            inside = {one.attr for one in script.work.walk(node) if isinstance(one, ast.Attribute)}
-            return name in sizes.looped_over(over) and bool({"backward", "step"} & inside)
+            return name in sizes.looped_over(over) and _takes_steps(node, script)
         case ast.Call(func=function, args=arguments):
             called = last_name(function)
             handed = [*arguments, *(one.value for one in node.keywords)]

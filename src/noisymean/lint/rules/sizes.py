@@ -20,9 +20,13 @@ _KNOWN = {
     "SVHN": (73_257, 26_032),
     "STL10": (5_000, 8_000),
 }
-_WRAPPERS = re.compile(r"tqdm|trange|enumerate|iter|zip|list|cycle|islice|track|progress_bar")
+WRAPPERS = re.compile(r"tqdm|trange|enumerate|iter|zip|list|cycle|islice|track|progress_bar")
 _ROWS = re.compile(r"randn|rand|zeros|ones|empty|randint|arange|range|full|standard_normal")
 _HELD_OUT = re.compile(r"test|val(id)?|eval|dev_|holdout|held|shadow|query|reference", re.IGNORECASE)
+
+
+# Where make_private has its loader if it is told by position: after the model and the optimizer.
+LOADER_AT = 2
 
 
 @final
@@ -41,7 +45,7 @@ def looped_over(node: ast.expr) -> list[str]:
     match node:
         case ast.Name(id=name):
             return [name]
-        case ast.Call(func=function, args=arguments) if _WRAPPERS.fullmatch(last_name(function)):
+        case ast.Call(func=function, args=arguments) if WRAPPERS.fullmatch(last_name(function)):
             return [name for one in arguments for name in looped_over(one)]
         case ast.NamedExpr(value=inside):
             return looped_over(inside)
@@ -51,7 +55,7 @@ def looped_over(node: ast.expr) -> list[str]:
 
 def loader_of(call: Called, script: Script) -> Loader | None:
     """The loader that make_private is given."""
-    given = call.argument(-1, "data_loader")
+    given = call.argument(LOADER_AT, "data_loader")
     made = None if given is None else made_by(given, call.scope, script)
     return None if made is None else as_loader(made, script)
 
@@ -59,8 +63,13 @@ def loader_of(call: Called, script: Script) -> Loader | None:
 def made_by(node: ast.expr, scope: Scope, script: Script, depth: int = 6) -> Called | None:
     """The one call that a name or an expression is the result of."""
     match node:
-        case ast.Call():
-            return script.call_at.get(node)
+        case ast.Call(func=function):
+            made = script.call_at.get(node)
+            returned = script.syntax.returned.get(last_name(function), []) if depth else []
+            if made is None or script.syntax.defined[made.name] != 1 or len(returned) != 1:
+                return made
+            # a function of this file gives back what another call makes
+            return made_by(returned[0].expression, returned[0].scope, script, depth - 1) or made
         case ast.Name(id=name) if depth and (at := scope.visible(name, looped=False)) is not None:
             values = [one for one in at.assigned.get(name, []) if one.index is None]
             if name in at.parameters():
