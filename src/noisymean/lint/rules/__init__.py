@@ -5,6 +5,7 @@ deltas        delta, where it is computed
 loaders       batches: how they are drawn, and of what size
 libraries     the other libraries
 denominators  what a noisy mean is divided by, in code of one's own
+scales        the scale of the noise beside that of the gradients
 steps         clipping, noise and seeds around it
 """
 
@@ -13,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from noisymean.lint.findings import Finding
-from noisymean.lint.rules import deltas, denominators, libraries, loaders, opacus_calls, steps
+from noisymean.lint.rules import deltas, denominators, libraries, loaders, opacus_calls, scales, steps
 from noisymean.lint.script import Script
 
 Looks = Callable[[Script], Iterator[Finding]]
@@ -23,5 +24,6 @@ EACH: tuple[Looks, ...] = (
     *loaders.EACH,
     *libraries.EACH,
     *denominators.EACH,
+    *scales.EACH,
     *steps.EACH,
 )

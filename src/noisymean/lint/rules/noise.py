@@ -15,6 +15,7 @@ from functools import cached_property, lru_cache
 from typing import final
 
 from noisymean.lint.rules import sizes
+from noisymean.lint.rules.records import takes_one_each
 from noisymean.lint.script import Called, Script
 from noisymean.probe.reading.flow import Contents, Flow
 from noisymean.probe.reading.nodes import Scope, Value, last_name, names_in
@@ -82,6 +83,7 @@ class Noise:
         self._limits: dict[ast.AST, bool] = {}
         self._single: dict[ast.AST, bool] = {}
         self._axes: dict[ast.AST, bool] = {}
+        self._each: dict[ast.AST, bool] = {}
 
     # --- noise ----------------------------------------------------------------------------------------------------------
 
@@ -301,7 +303,9 @@ class Noise:
                 return True
             if isinstance(one, ast.Lambda) and one in self.script.syntax.mapped:
                 return True
-        if any(isinstance(loop, ast.For) and self._of_one_record(loop) for loop in loops):
+        if any(
+            isinstance(loop, ast.For) and (self._of_one_record(loop) or self._takes_one_each(loop)) for loop in loops
+        ):
             return True
         if function is None or depth == 0:
             return False
@@ -318,6 +322,11 @@ class Noise:
         if node not in self._axes:
             self._axes[node] = _spreads(self.script.work.walk(node), " ".join(names_in(node)))
         return self._axes[node]
+
+    def _takes_one_each(self, loop: ast.For) -> bool:
+        if loop not in self._each:
+            self._each[loop] = takes_one_each(loop, [*self.script.work.walk(loop)])
+        return self._each[loop]
 
     def _of_one_record(self, loop: ast.For) -> bool:
         """Over a loader whose batches have one record."""

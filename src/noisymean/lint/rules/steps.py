@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from noisymean.lint.findings import Finding
 from noisymean.lint.rules.noise import Addition, noise_of
 from noisymean.lint.rules.opacus_calls import made_private
+from noisymean.lint.rules.rounds import is_round
 from noisymean.lint.rules.together import together_of
 from noisymean.lint.script import Called, Script
 from noisymean.probe.reading.nodes import Scope, Value, last_name, names_in
@@ -30,7 +31,6 @@ _SEEDS = re.compile(
 )
 _SPLITS = ("split", "fold_in", "next", "clone", "next_rng_key", "array", "asarray")
 _OPTAX = re.compile(r"dpsgd|differentially_private_aggregate")
-_ROUNDS = re.compile(r"loader|epochs?|steps?$|iter|rounds?$|^T$|batches|dataset", re.IGNORECASE)
 
 
 def unclipped(script: Script) -> Iterator[Finding]:
@@ -264,7 +264,7 @@ def reused(script: Script) -> Iterator[Finding]:
 def _drawn_before(script: Script) -> Iterator[ast.expr]:
     noise = noise_of(script)
     for one in noise.additions:
-        loops = [loop for loop in script.loops_around(one.node) if _is_round(loop)]
+        loops = [loop for loop in script.loops_around(one.node) if is_round(loop)]
         outer = loops[-1] if loops else None
         for name, scope in _noise_names(one):
             values = [value for value in scope.assigned.get(name, []) if noise.is_drawn(value.expression, value.scope)]
@@ -317,7 +317,7 @@ def _same_key(draws: list[Called], script: Script) -> Iterator[ast.expr]:
 
 def _unsplit(key: ast.expr, node: ast.AST, script: Script, said: ast.expr, depth: int = 3) -> Iterator[ast.expr]:
     """Where the key of a draw at `node` does not change with the rounds around it, or around the calls of its function."""
-    loops = [loop for loop in script.loops_around(node) if _is_round(loop)]
+    loops = [loop for loop in script.loops_around(node) if is_round(loop)]
     root = _root(key, loops[-1] if loops else None, script.scope_of(node), script)
     if root is None or depth == 0:
         return
@@ -367,10 +367,10 @@ def _seeded_again(draws: list[Called], script: Script) -> Iterator[ast.expr]:
         if source is None:
             seeds = [one for one in _global_seeds(script) if script.function_of(one) is script.function_of(draw.node)]
         for seed in seeds:
-            again = any(_is_round(loop) for loop in script.loops_around(seed))
+            again = any(is_round(loop) for loop in script.loops_around(seed))
             function = script.function_of(seed)
             same = function is not None and function is script.function_of(draw.node)
-            around = any(_is_round(loop) for loop in script.loops_around(draw.node))
+            around = any(is_round(loop) for loop in script.loops_around(draw.node))
             if again or (same and not around and _in_rounds(function, script)):
                 yield seed
 
@@ -382,15 +382,7 @@ def _in_rounds(function: ast.FunctionDef | ast.AsyncFunctionDef | None, script: 
     calls = script.syntax.calls.get(function.name, [])
     if not calls:
         return bool(re.search(r"step|update|noise|privat|release", function.name))
-    return any(any(_is_round(loop) for loop in script.loops_around(call)) for call, _ in calls)
-
-
-def _is_round(loop: ast.AST) -> bool:
-    """A loop over rounds, not over the parts of one."""
-    over = loop.test if isinstance(loop, ast.While) else getattr(loop, "iter", None)
-    if over is None:
-        return False
-    return isinstance(loop, ast.While) or any(map(_ROUNDS.search, names_in(over)))
+    return any(any(is_round(loop) for loop in script.loops_around(call)) for call, _ in calls)
 
 
 def _inside(node: ast.AST, loop: ast.AST, script: Script) -> bool:

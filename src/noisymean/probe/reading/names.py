@@ -22,6 +22,8 @@ PARTS = re.compile(r"^_?(named_)?(param|layer|module|device|gpu|head)s?(eters|_g
 MASK = re.compile(
     r"mask|keep|kept|select|includ|chosen|sampled|particip|drawn|indicator|weights?$|^picked", re.IGNORECASE
 )
+# Numbers of records that were drawn, one for each.
+CHOICE = re.compile(r"(^|_)(idx|idxs|index|indexes|indices|ids|chosen|selected|sampled|drawn|picked)$", re.IGNORECASE)
 NORM = re.compile(r"norms?$|^norms?_", re.IGNORECASE)
 BOUND = re.compile(
     r"^c$|^((l2|max|grad|per_sample|norm)_)*clip(ping)?(_(norm|value|bound|threshold|c))?$|(^|_)bound$|max_\w*norm$|threshold$|sensitivity$",

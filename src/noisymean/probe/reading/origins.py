@@ -51,6 +51,8 @@ class Origins:
                 return self._in(parts(node), scope, trail)
             case ast.Subscript():
                 return self._element(node, scope, trail)
+            case ast.Attribute(attr="size", value=owner) if _is_choice(owner):
+                return self._rows(owner, scope)
             case ast.Attribute(attr="shape", value=owner) if value.index == 0:
                 return {Origin.UNKNOWN} if _is_part(node) else self._rows(owner, scope)
             case ast.Name(id=name):
@@ -104,7 +106,9 @@ class Origins:
         if name == "len" and node.args:
             found = _length(node.args[0])
             return self._rows(node.args[0], scope) if found == {Origin.BATCH} else found
-        if name == "size" and owner is not None and [getattr(one, "value", None) for one in node.args] == [0]:
+        if name == "size" and owner is not None and _first_axis(node):
+            return self._rows(owner, scope)
+        if name in ("numel", "nelement") and owner is not None and not node.args and _is_choice(owner):
             return self._rows(owner, scope)
         if names.NORM_CALLS.fullmatch(name):
             return {Origin.NORM}
@@ -340,6 +344,17 @@ def _length(node: ast.expr) -> set[Origin]:
     if names.DATA.search(name) and not names.BATCH.search(name):
         return {Origin.DATASET}
     return {Origin.BATCH}
+
+
+def _first_axis(call: ast.Call) -> bool:
+    """`x.size(0)`, `x.size(dim=0)`."""
+    told = [*call.args, *(one.value for one in call.keywords if one.arg in ("dim", "axis"))]
+    return [getattr(one, "value", None) for one in told] == [0]
+
+
+def _is_choice(node: ast.expr) -> bool:
+    """Called like the numbers of records that were drawn: of these, the number of elements is that of records."""
+    return bool(names.CHOICE.search(last_name(node)))
 
 
 def _is_part(node: ast.expr) -> bool:
