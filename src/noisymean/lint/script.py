@@ -30,7 +30,7 @@ _FOLLOWED = 12
 _LARGEST = 10**15
 # Most people who train with DP say so somewhere; some words are also those of others, and count where two of them meet.
 _VOCABULARY = re.compile(
-    r"differential(ly)?[\s_-]*priva|\bdp[-_ ]?(sgd|adam|fedavg|ftrl|train|optim|mech)|dpsgd|dp_sgd|privacy|privati[sz]"
+    r"differential(ly)?[\s_-]*priva|\bdp[-_ ]?(sgd|gd\b|gradient|adam|fedavg|ftrl|train|optim|mech)|dpsgd|dp_sgd|privacy|privati[sz]"
     r"|make_private|noise_?mult|opacus|l2_norm_clip|\b(compute_|get_)?rdp\b|rdp_?accountant|moments?_?accountant",
     re.IGNORECASE,
 )

@@ -34,6 +34,7 @@ _GRADIENTS = re.compile(
 _KEEPS = re.compile(
     r"to|astype|cpu|cuda|type|float|double|half|clone|detach|reshape|view|squeeze|unsqueeze|item|numpy|flatten|expand_as|type_as"
 )
+_MAKES_ARRAYS = re.compile(r"from_numpy|as_tensor|tensor|asarray|array|FloatTensor|convert_to_tensor")
 _DISTRIBUTIONS = re.compile(r"Normal|MultivariateNormal|Laplace|Gaussian")
 WHOLE_BATCH = re.compile(
     r"clip_grad_norm_?|clip_by_global_norm|clip_gradients?_norm|clip_grad_value_?|clip_grads?_with_norm_?|clip_by_norm|clip_by_value"
@@ -180,7 +181,8 @@ class Noise:
             case ast.Name(id=name):
                 return self._is_drawn_name(name, scope, depth)
             case ast.Attribute(attr=name):
-                if _GRADIENTS.search(name) and not _NOISE.search(name):
+                own = last_name(node.value) if name == "data" and isinstance(node.value, ast.Attribute) else name
+                if _GRADIENTS.search(own) and not _NOISE.search(own):
                     # p.grad += noise leaves gradients in it
                     return False
                 values = self.script.syntax.attributes(node, scope)
@@ -199,6 +201,8 @@ class Noise:
         owner = function.value if isinstance(function, ast.Attribute) else None
         if owner is not None and _KEEPS.fullmatch(name):
             return self.is_drawn(owner, scope, depth - 1)
+        if _MAKES_ARRAYS.fullmatch(name) and arguments:
+            return self.is_drawn(arguments[0], scope, depth - 1)
         if name in self.script.syntax.defined and (made := self.script.syntax.returned.get(name)):
             return all(self.is_drawn(one.expression, one.scope, depth - 1) for one in made[:5])
         if re.fullmatch(r"(jax\.)?tree_map|map|tree\.map", name) and arguments:

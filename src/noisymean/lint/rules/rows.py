@@ -40,8 +40,9 @@ def _origin(size: ast.expr, scope: Scope, node: ast.AST, script: Script, depth: 
     match size:
         case ast.Call(func=function, args=[inside, *_]) if last_name(function) in _CASTS:
             return _origin(inside, scope, node, script, depth - 1)
-        case ast.BinOp(op=ast.FloorDiv()):
-            return Origin.FLOOR
+        case ast.BinOp(op=ast.FloorDiv(), left=inside):
+            whole = _origin(inside, scope, node, script, depth - 1)
+            return Origin.FLOOR if whole is Origin.DATASET else whole
         case ast.Call(func=function, args=[inside]) if WHOLE.fullmatch(last_name(function)):
             if isinstance(inside, ast.BinOp) and isinstance(inside.op, ast.Mult | ast.Div):
                 # a share of the rows of a batch is none of the sizes that people divide by

@@ -11,6 +11,7 @@ from noisymean.lint.rules.noise import Addition, noise_of
 from noisymean.lint.rules.opacus_calls import made_private
 from noisymean.lint.rules.rounds import is_round
 from noisymean.lint.rules.together import together_of
+from noisymean.lint.rules.wholes import whole_of
 from noisymean.lint.script import Called, Script
 from noisymean.probe.reading.nodes import Scope, Value, last_name, names_in
 
@@ -30,6 +31,7 @@ _SEEDS = re.compile(
     r"manual_seed(_all)?|seed|PRNGKey|default_rng|RandomState|set_seed|seed_everything|set_random_seed|Generator|key|PRNGSequence"
 )
 _SPLITS = ("split", "fold_in", "next", "clone", "next_rng_key", "array", "asarray")
+_OPTIMIZERS = re.compile(r"\w*sgd|adam\w*|nadam\w*|rmsprop|adagrad|lion|lamb|lars|yogi|momentum|chain|radam|fromage")
 _OPTAX = re.compile(r"dpsgd|differentially_private_aggregate")
 
 
@@ -58,7 +60,9 @@ def batch_clipped(script: Script) -> Iterator[Finding]:
     for one in noise.additions:
         own = frozenset({one.scope})
         for scopes in (own, together_of(script).of(one.node)):
-            whole = [call.node for call in noise.whole if call.scope in scopes]
+            whole: list[ast.AST] = [call.node for call in noise.whole if call.scope in scopes]
+            if not whole and noise.computes_gradients(together_of(script).of(one.node)):
+                whole = [node for node in whole_of(script) if script.scope_of(node) in scopes]
             single = any(script.scope_of(node) in scopes for node in noise.by_record)
             if whole and not single and whole[0] not in seen:
                 seen.add(whole[0])
@@ -70,7 +74,7 @@ def batch_clipped(script: Script) -> Iterator[Finding]:
 def without_noise(script: Script) -> Iterator[Finding]:
     """NM032: single records are clipped and steps are taken, and no noise in what belongs together with that."""
     noise = noise_of(script)
-    if script.imports(*_LIBRARIES, "optax") or not noise.is_private:
+    if script.imports(*_LIBRARIES) or not noise.is_private or _optax_may_add_noise(script):
         return
     seen: set[frozenset[Scope]] = set()
     for node in noise.by_record:
@@ -78,6 +82,16 @@ def without_noise(script: Script) -> Iterator[Finding]:
         if around not in seen and noise.takes_steps(around) and not noise.is_noisy(around):
             seen.add(around)
             yield script.found("NM032", node)
+
+
+def _optax_may_add_noise(script: Script) -> bool:
+    """Whether steps of optax are taken with something that is not in view, or that is called noise or DP."""
+    if not script.imports("optax"):
+        return False
+    top = script.syntax.scopes[script.tree]
+    made = any(one.dotted.startswith("optax.") and _OPTIMIZERS.fullmatch(one.name) for one in script.calls)
+    added = any(re.search(r"noise|dpsgd|differentially", one.name) for one in script.calls if "optax" in one.dotted)
+    return not made or added or noise_of(script).is_noisy([top])
 
 
 # --- seeds --------------------------------------------------------------------------------------------------------------
