@@ -30,8 +30,8 @@ _FOLLOWED = 12
 _LARGEST = 10**15
 # Most people who train with DP say so somewhere; some words are also those of others, and count where two of them meet.
 _VOCABULARY = re.compile(
-    r"differential(ly)?[\s_-]*priva|\bdp[-_ ]?(sgd|gd\b|gradient|adam|fedavg|ftrl|train|optim|mech)|dpsgd|dp_sgd|privacy|privati[sz]"
-    r"|make_private|noise_?mult|opacus|l2_norm_clip|\b(compute_|get_)?rdp\b|rdp_?accountant|moments?_?accountant",
+    r"differential(ly)?[\s_-]*priva|\bdp[-_ ]?(sgd|gd\b|gradient|adam|fedavg|ftrl|train|optim|mech)|dpsgd|dp_sgd"
+    r"|privacy|privati[sz]|make_private|noise_?mult|opacus|l2_norm_clip|\b(compute_|get_)?rdp\b|rdp_?accountant|moments?_?accountant",
     re.IGNORECASE,
 )
 _LICENCE = re.compile(r"copyright|licen[cs]e|https?://", re.IGNORECASE)
@@ -213,6 +213,20 @@ class Script:
             if found:
                 return found
         return self.aliases.get(name, "self" if name in ("self", "cls") else "")
+
+    def bound(self, name: str, scope: Scope) -> tuple[Scope | None, list[Value]]:
+        """The innermost scope that binds a name, and to what; `rng.normal(0, 1)` puts something into rng and binds nothing."""
+        for at in scope.outwards():
+            values = [one for one in at.assigned.get(name, []) if not self._is_put_into(name, one)]
+            if values or name in at.parameters() or name in at.looped:
+                return at, values
+        return None, []
+
+    def _is_put_into(self, name: str, value: Value) -> bool:
+        self.work.spend()
+        told = value.expression
+        around = told if isinstance(told, ast.Call) and _is_of(told, name) else self.parents.get(told)
+        return isinstance(around, ast.Call) and _is_of(around, name)
 
     def _annotated(self, name: str, scope: Scope, depth: int) -> str:
         arguments = scope.function.args if scope.function is not None else None
@@ -415,6 +429,12 @@ class Script:
         # a licence names its holders, not what the code does
         source = "\n".join(one.text for one in self.text.lines if not _LICENCE.search(one.text))
         return bool(_VOCABULARY.search(source)) or sum(bool(one.search(source)) for one in _HINTS) >= 2
+
+
+def _is_of(call: ast.Call, name: str) -> bool:
+    """A method of what has this name."""
+    owner = call.func.value if isinstance(call.func, ast.Attribute) else None
+    return isinstance(owner, ast.Name) and owner.id == name
 
 
 def _arithmetic(operator: ast.operator, left: Constant | None, right: Constant | None) -> Constant | None:

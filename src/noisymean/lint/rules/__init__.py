@@ -6,7 +6,8 @@ loaders       batches: how they are drawn, and of what size
 libraries     the other libraries
 denominators  what a noisy mean is divided by, in code of one's own
 scales        the scale of the noise beside that of the gradients
-steps         clipping, noise and seeds around it
+steps         clipping and noise
+seeds         the seeds of the noise
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from noisymean.lint.findings import Finding
-from noisymean.lint.rules import deltas, denominators, libraries, loaders, opacus_calls, scales, steps
+from noisymean.lint.rules import deltas, denominators, libraries, loaders, opacus_calls, scales, seeds, steps
 from noisymean.lint.script import Script
 
 Looks = Callable[[Script], Iterator[Finding]]
@@ -26,4 +27,5 @@ EACH: tuple[Looks, ...] = (
     *denominators.EACH,
     *scales.EACH,
     *steps.EACH,
+    *seeds.EACH,
 )

@@ -208,8 +208,11 @@ class Noise:
         if re.fullmatch(r"(jax\.)?tree_map|map|tree\.map", name) and arguments:
             first = arguments[0]
             return isinstance(first, ast.Lambda) and self.is_drawn(first.body, self.script.scope_of(first), depth - 1)
-        if re.search(r"noise", name, re.IGNORECASE) and not re.search(
-            r"^add|apply|with|gradient|multiplier|scale|std", name, re.IGNORECASE
+        # what makes an object draws nothing yet
+        if (
+            not name[:1].isupper()
+            and re.search(r"noise", name, re.IGNORECASE)
+            and not re.search(r"^add|apply|with|gradient|multiplier|scale|std", name, re.IGNORECASE)
         ):
             return not any(self._is_gradient(one, scope) and not isinstance(one, ast.Attribute) for one in arguments)
         return False

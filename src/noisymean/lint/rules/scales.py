@@ -69,9 +69,8 @@ def _privatizer(node: ast.expr, scope: Scope, script: Script, depth: int = 4) ->
         case ast.Call(func=function):
             values = script.syntax.returned.get(last_name(function), [])
         case ast.Name(id=name):
-            for at in scope.outwards():
-                values += at.assigned.get(name, [])
-                values += script.syntax.passed(name, at) if name in at.parameters() else []
+            at, values = script.bound(name, scope)
+            values = [*values, *(script.syntax.passed(name, at) if at is not None and name in at.parameters() else [])]
         case ast.Attribute():
             values = script.syntax.attributes(node, scope)
         case _:
