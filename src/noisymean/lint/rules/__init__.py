@@ -3,6 +3,8 @@
 opacus_calls  make_private and what it is handed
 deltas        delta, where it is computed
 loaders       batches: how they are drawn, and of what size
+skips         steps that are left out
+accounts      what is accounted for, and how batches are drawn
 libraries     the other libraries
 denominators  what a noisy mean is divided by, in code of one's own
 scales        the scale of the noise beside that of the gradients
@@ -15,7 +17,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from noisymean.lint.findings import Finding
-from noisymean.lint.rules import deltas, denominators, libraries, loaders, opacus_calls, scales, seeds, steps
+from noisymean.lint.rules import (
+    accounts,
+    deltas,
+    denominators,
+    libraries,
+    loaders,
+    opacus_calls,
+    scales,
+    seeds,
+    skips,
+    steps,
+)
 from noisymean.lint.script import Script
 
 Looks = Callable[[Script], Iterator[Finding]]
@@ -23,6 +36,8 @@ EACH: tuple[Looks, ...] = (
     *opacus_calls.EACH,
     *deltas.EACH,
     *loaders.EACH,
+    *skips.EACH,
+    *accounts.EACH,
     *libraries.EACH,
     *denominators.EACH,
     *scales.EACH,

@@ -12,8 +12,7 @@ from noisymean.lint.rules.deltas import DELTA
 from noisymean.lint.rules.noise import noise_of
 from noisymean.lint.rules.opacus_calls import made_private
 from noisymean.lint.script import Called, Script
-from noisymean.probe.reading.nodes import Scope, last_name, names_in
-from noisymean.probe.reading.source import Origin
+from noisymean.probe.reading.nodes import Scope
 
 _BATCH_SIZE = re.compile(r"^(expected_)?batch_size$|^lot_size$|^expected_batch_size$|^num_microbatches$|^normalize_by$")
 _EXPECTED = re.compile(r"^expected_batch_size$|^lot_size$")
@@ -22,18 +21,6 @@ _CALIBRATES = re.compile(
 )
 # The same as a method of settings, which are told before what is counted.
 _METHODS = re.compile(r"calibrate\w*|solve\w*")
-# What accounts for Poisson sampling, by whatever package.
-_ACCOUNTS = re.compile(
-    r"compute_rdp(_sample_without_replacement|_poisson_subsampled)?|compute_dp_sgd_privacy(_lib|_statement)?|PoissonSampledDpEvent"
-    r"|RDPAccountant|PRVAccountant|GaussianAccountant|get_privacy_spent|compute_epsilon|compute_eps_poisson|compute_mu_poisson"
-    r"|DPSGDAccountant|compute_dpsgd\w*|get_eps_audit|MomentsAccountant|dpsgd_event|dpsgd_epsilon"
-)
-_POISSON = re.compile(
-    r"poisson|WithReplacementSampler|DPDataLoader|binomial|bernoulli|make_private|balls_in_bins|random_allocation",
-    re.IGNORECASE,
-)
-_COIN = re.compile(r"rand|random|uniform|random_sample")
-_SHUFFLES = re.compile(r"shuffle|permutation|randperm")
 
 
 def drop_last(script: Script) -> Iterator[Finding]:
@@ -162,122 +149,4 @@ def _follows_the_data(node: ast.expr, scope: Scope, script: Script) -> bool:
     )
 
 
-def skipped(script: Script) -> Iterator[Finding]:
-    """NM036: `if len(batch) == 0: continue` and its like, in a loop that trains."""
-    if not noise_of(script).is_private:
-        return
-    for node in script.nodes:
-        if not isinstance(node, ast.If) or not _leaves(node.body):
-            continue
-        if _is_empty(node.test, script) and _in_training(node, script):
-            yield script.found("NM036", node)
-
-
-def _leaves(body: list[ast.stmt]) -> bool:
-    """Whether a block goes on with the next round; what it prints or counts before is no matter."""
-    if any(isinstance(one, ast.Raise) for one in body):
-        return False
-    match body[-1]:
-        case ast.Continue():
-            return True
-        case ast.Return(value=value):
-            return (
-                value is None
-                or (isinstance(value, ast.Constant) and value.value is None)
-                or isinstance(value, ast.Name | ast.Tuple)
-            )
-        case _:
-            return False
-
-
-def _is_empty(test: ast.expr, script: Script) -> bool:
-    scope = script.scope_of(test)
-    match test:
-        case ast.Compare(left=left, ops=[ast.Eq() | ast.LtE()], comparators=[ast.Constant(value=0)]):
-            return _is_size(left, scope, script)
-        case ast.Compare(left=left, ops=[ast.Lt()], comparators=[ast.Constant(value=1)]):
-            return _is_size(left, scope, script)
-        case ast.UnaryOp(op=ast.Not(), operand=inside):
-            return _is_size(inside, scope, script) or _is_any(inside)
-        case ast.BoolOp(values=values):
-            return any(_is_empty(one, script) for one in values)
-        case _:
-            return False
-
-
-def _is_size(node: ast.expr, scope: Scope, script: Script) -> bool:
-    called = last_name(node.func) if isinstance(node, ast.Call) else ""
-    return called in ("numel", "len") or Origin.BATCH in script.origins(node, scope)
-
-
-def _is_any(node: ast.expr) -> bool:
-    """`mask.any()`."""
-    return isinstance(node, ast.Call) and last_name(node.func) == "any"
-
-
-def _in_training(node: ast.If, script: Script) -> bool:
-    """Whether the loop, or the function, around it takes steps with noise."""
-    function = script.function_of(node)
-    around: ast.AST = next(iter(script.loops_around(node)), None) or function or script.tree
-    if isinstance(node.body[-1], ast.Continue) and not script.loops_around(node):
-        return False
-    nodes = set(script.work.walk(around))
-    inside = {name.lower() for one in nodes for name in _identifiers(one)}
-    takes_steps = any(one.node in nodes for one in noise_of(script).additions) or any(
-        re.search(r"noise|^step$|update|apply_gradients|backward|clip", name) for name in inside
-    )
-    return takes_steps and not re.search(r"eval|test|valid", "" if function is None else function.name)
-
-
-def _identifiers(node: ast.AST) -> list[str]:
-    return [last_name(node)] if isinstance(node, ast.Name | ast.Attribute) else []
-
-
-def accounted(script: Script) -> Iterator[Finding]:
-    """NM037, at the call that accounts: shuffled or ordered batches beside it, and nothing that draws by Poisson sampling."""
-    if made_private(script) or script.imports("noisymean") or _draws_poisson(script) or not _shuffles(script):
-        return
-    seen: set[int] = set()
-    for call in script.calls:
-        is_step = call.name == "step" and "sample_rate" in call.keywords
-        if (is_step or _ACCOUNTS.fullmatch(call.name)) and call.node.lineno not in seen and _subsamples(call, script):
-            seen.add(call.node.lineno)
-            yield script.found("NM037", call.node)
-
-
-def _subsamples(call: Called, script: Script) -> bool:
-    """Whether it is told a rate or a batch size."""
-    told = {*call.keywords, *(name for one in call.arguments for name in names_in(one))}
-    rates = re.compile(r"rate|prob|batch|^q$|^n$|sampling", re.IGNORECASE)
-    is_own = script.syntax.defined[call.name] and call.name != "step"
-    return any(map(rates.search, told)) and not is_own
-
-
-def _draws_poisson(script: Script) -> bool:
-    """Poisson sampling by name, or coins: rand(n) < q."""
-    named = (name for node in script.nodes for name in _identifiers(node))
-    accounting = re.compile(_ACCOUNTS.pattern)
-    if any(_POISSON.search(name) and not accounting.fullmatch(name) for name in named):
-        return True
-    for node in script.nodes:
-        match node:
-            case ast.Compare(left=ast.Call(func=function), ops=[ast.Lt() | ast.LtE()]) if _COIN.fullmatch(
-                last_name(function)
-            ):
-                return True
-    return False
-
-
-def _shuffles(script: Script) -> bool:
-    """Batches that are cut from a shuffled or ordered dataset."""
-    for call in script.calls:
-        if call.name.endswith("DataLoader") and not sizes.is_held_out(call, script):
-            return "sampler" not in call.keywords and "batch_sampler" not in call.keywords
-        if _SHUFFLES.fullmatch(call.name):
-            return True
-        if call.name == "fit" and {"batch_size", "epochs"} & call.keywords.keys():
-            return True
-    return False
-
-
-EACH = (drop_last, weighted, batch_size, calibrated, skipped, accounted)
+EACH = (drop_last, weighted, batch_size, calibrated)

@@ -22,7 +22,10 @@ _KNOWN = {
 }
 WRAPPERS = re.compile(r"tqdm|trange|enumerate|iter|zip|list|cycle|islice|track|progress_bar")
 _ROWS = re.compile(r"randn|rand|zeros|ones|empty|randint|arange|range|full|standard_normal")
-_HELD_OUT = re.compile(r"test|val(id)?|eval|dev_|holdout|held|shadow|query|reference", re.IGNORECASE)
+HELD_OUT = re.compile(
+    r"(?<!la)(?<!con)(?<!fas)test|(^|[_xy])val(id\w*|_|$|\d|set|loader|data|ds|dl)|eval|dev_|holdout|held|shadow|query|reference",
+    re.IGNORECASE,
+)
 
 
 # Where make_private has its loader if it is told by position: after the model and the optimizer.
@@ -137,7 +140,7 @@ def is_held_out(call: Called, script: Script) -> bool:
     called = [name for one in targets for name in names_in(one)]
     data = call.argument(0, "dataset")
     through = [] if data is None else names_in(data)
-    if any(map(_HELD_OUT.search, [*called, *through])):
+    if any(map(HELD_OUT.search, [*called, *through])):
         return True
     made = None if data is None else made_by(data, call.scope, script)
     return made is not None and script.constant(made.keywords.get("train"), made.scope) is False

@@ -1,0 +1,150 @@
+"""Steps that are left out when nobody was drawn."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Collection, Iterator
+
+from noisymean.lint.findings import Finding
+from noisymean.lint.rules.noise import noise_of
+from noisymean.lint.script import Script
+from noisymean.probe.reading.names import CHANCE
+from noisymean.probe.reading.nodes import Scope, last_name, names_in
+from noisymean.probe.reading.source import Origin
+
+# Who or what was drawn, by name.
+_DRAWN = re.compile(
+    r"cohort|client|participant|user|batch|chosen|selected|sampled|subset|picked|drawn|^lot$|records?$|members|active|available"
+    r"|(^|_)(idx|indices|index|ids)$",
+    re.IGNORECASE,
+)
+_NOT_DRAWN = re.compile(
+    r"param|grad|layer|module|loss|history|names?$|args|lines|metric|values$|result|keys$|log|hook|group|leaves|queue|buffer|device|path|file"
+    r"|text|stat|point|event|epsilon",
+    re.IGNORECASE,
+)
+_STEPS = re.compile(
+    r"backward|step|apply_gradients|apply_updates|assign_sub|\w*train\w*|\w*clip\w*|add_\w*noise\w*|\w*privati[sz]e\w*|(\w+_)?update_(weights|model|params)"
+)
+# `update` belongs to dictionaries and bars as well.
+_UPDATES = re.compile(r"^(tx|opt)|optim|privati", re.IGNORECASE)
+_ELSEWHERE = re.compile(
+    r"eval|test|valid|(^|_)(log|report|print|plot|show|summar|metric|display|format|describe)", re.IGNORECASE
+)
+
+
+def skipped(script: Script) -> Iterator[Finding]:
+    """NM036: `if len(batch) == 0: continue` and its like, in a loop or a function that trains."""
+    if not noise_of(script).is_private:
+        return
+    for node in script.nodes:
+        if not isinstance(node, ast.If) or not _leaves(node.body):
+            continue
+        if _is_empty(node.test, script) and _in_training(node, script):
+            yield script.found("NM036", node)
+
+
+def _leaves(body: list[ast.stmt]) -> bool:
+    """Whether a block goes on with the next round; what it prints or counts before is no matter."""
+    if any(isinstance(one, ast.Raise) for one in body):
+        return False
+    match body[-1]:
+        case ast.Continue():
+            return True
+        case ast.Return(value=value):
+            return (
+                value is None
+                or (isinstance(value, ast.Constant) and value.value in (None, False))
+                or isinstance(value, ast.Name | ast.Tuple | ast.Attribute)
+            )
+        case _:
+            return False
+
+
+def _is_empty(test: ast.expr, script: Script) -> bool:
+    scope = script.scope_of(test)
+    match test:
+        case ast.Compare(left=left, ops=[ast.Eq() | ast.LtE()], comparators=[ast.Constant(value=0)]):
+            return _is_size(left, scope, script)
+        case ast.Compare(left=left, ops=[ast.Lt()], comparators=[ast.Constant(value=1)]):
+            return _is_size(left, scope, script)
+        case ast.Compare(left=ast.Name() as left, ops=[ast.Eq()], comparators=[ast.List(elts=[])]):
+            return _is_drawn(left, scope, script)
+        case ast.UnaryOp(op=ast.Not(), operand=ast.Name() | ast.Attribute() as inside):
+            return _is_drawn(inside, scope, script) or _is_size(inside, scope, script)
+        case ast.UnaryOp(op=ast.Not(), operand=inside):
+            return _is_size(inside, scope, script) or _is_any(inside)
+        case ast.BoolOp(values=values):
+            return any(_is_empty(one, script) for one in values)
+        case _:
+            return False
+
+
+def _is_size(node: ast.expr, scope: Scope, script: Script) -> bool:
+    """The number of those who were drawn."""
+    names = [name for name in names_in(node) if _NOT_DRAWN.search(name)]
+    if any(not _is_batch_of_gradients(name, scope) for name in names):
+        return False
+    match node:
+        case ast.Call(func=function) if last_name(function) in ("numel", "nelement", "len"):
+            return True
+        case ast.Attribute(attr="size", value=ast.Name() | ast.Attribute()):
+            return True
+        case _:
+            return Origin.BATCH in script.origins(node, scope)
+
+
+def _is_batch_of_gradients(name: str, scope: Scope) -> bool:
+    """Gradients that a loop goes through batch by batch, or that a function is handed; a list of those of the weights is none."""
+    at = scope.visible(name)
+    handed = at is not None and not at.assigned.get(name) and (name in at.looped or name in at.parameters())
+    return bool(re.search("grad", name, re.IGNORECASE)) and handed
+
+
+def _is_drawn(node: ast.expr, scope: Scope, script: Script) -> bool:
+    """A list of those who were drawn: by its name, or since chance has a part in it."""
+    name = last_name(node)
+    if _NOT_DRAWN.search(name):
+        return False
+    at = scope.visible(name) if isinstance(node, ast.Name) else None
+    values = [] if at is None else at.assigned.get(name, [])
+    return bool(_DRAWN.search(name)) or any(
+        isinstance(one, ast.Call) and bool(CHANCE.fullmatch(last_name(one.func)))
+        for value in values[:3]
+        for one in script.work.walk(value.expression)
+    )
+
+
+def _is_any(node: ast.expr) -> bool:
+    """`mask.any()`."""
+    return isinstance(node, ast.Call) and last_name(node.func) == "any"
+
+
+def _in_training(node: ast.If, script: Script) -> bool:
+    """Whether the loop, or the function, around it takes steps, or adds noise."""
+    function = script.function_of(node)
+    if function is not None and _ELSEWHERE.search(function.name):
+        return False
+    leaves_loop = isinstance(node.body[-1], ast.Continue)
+    loops = script.loops_around(node)
+    if leaves_loop and not loops:
+        return False
+    around: ast.AST = next(iter(loops), None) or function or script.tree
+    nodes = set(script.work.walk(around))
+    if any(one.node in nodes for one in noise_of(script).additions):
+        return True
+    return _takes_steps(nodes)
+
+
+def _takes_steps(nodes: Collection[ast.AST]) -> bool:
+    for one in nodes:
+        if isinstance(one, ast.Call):
+            name = last_name(one.func).lower()
+            owner = one.func.value if isinstance(one.func, ast.Attribute) else None
+            if _STEPS.fullmatch(name) or (name == "update" and owner is not None and _UPDATES.search(last_name(owner))):
+                return True
+    return False
+
+
+EACH = (skipped,)
