@@ -27,6 +27,8 @@ from noisymean.probe.reading.syntax import Syntax
 Loop: TypeAlias = ast.For | ast.AsyncFor | ast.While
 _FOLLOWED = 12
 _LARGEST = 10**15
+# Of the values that a dictionary is given under one name.
+_MOST_VALUES = 20
 # Most people who train with DP say so somewhere; some words are also those of others, and count where two of them meet.
 _VOCABULARY = re.compile(
     r"differential(ly)?[\s_-]*priva|\bdp[-_ ]?(sgd|adam|fedavg|ftrl|train|optim|mech)|dpsgd|dp_sgd|privacy|privati[sz]"
@@ -132,6 +134,11 @@ class Script:
                 found.append(one)
             child = one
         return found
+
+    @cached_property
+    def statements_at(self) -> dict[int, ast.stmt]:
+        """By the line on which they begin; of several the innermost."""
+        return {one.lineno: one for one in self.nodes if isinstance(one, ast.stmt)}
 
     # --- names ----------------------------------------------------------------------------------------------------------
 
@@ -276,6 +283,7 @@ class Script:
 
     def _entries(self, node: ast.expr, scope: Scope, depth: int = 4) -> dict[str, ast.expr] | None:
         """Of a dictionary that is written down."""
+        self.work.spend()
         match node:
             case ast.Dict(keys=keys, values=values):
                 named = zip(keys, values, strict=True)
@@ -284,7 +292,7 @@ class Script:
                 return {one.arg: one.value for one in keywords if one.arg is not None}
             case ast.Name(id=name) if depth and (at := scope.visible(name)) is not None:
                 found: dict[str, ast.expr] = {}
-                for value in at.assigned.get(name, []):
+                for value in at.assigned.get(name, [])[-_MOST_VALUES:]:
                     found |= self._entries(value.expression, value.scope, depth - 1) or {}
                 return (found | self._items.get(name, {})) or None
             case _:

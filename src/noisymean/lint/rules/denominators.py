@@ -39,7 +39,7 @@ def divides(script: Script) -> Iterator[Finding]:
         rule = _rule(one)
         if rule is None or one.line in seen:
             continue
-        node = _at(one, script)
+        node = script.statements_at.get(one.line, script.tree)
         if one.noisy or _gets_noise(node, script):
             seen.add(one.line)
             yield script.found(rule, node, f"Here: by {one.by}.")
@@ -63,17 +63,6 @@ def _gets_noise(node: ast.AST, script: Script) -> bool:
         if results & set(_names_behind(one.gradient, one.scope, script, 6)):
             return True
     return False
-
-
-def _at(one: Statement, script: Script) -> ast.AST:
-    """The statement at a line."""
-    script.work.spend(len(script.nodes) // 10)
-    lines = (
-        node
-        for node in script.nodes
-        if isinstance(node, ast.stmt) and node.lineno <= one.line <= (node.end_lineno or 0)
-    )
-    return max(lines, key=lambda node: node.lineno, default=script.tree)
 
 
 def alike(script: Script) -> Iterator[Finding]:

@@ -164,6 +164,7 @@ def attached(script: Script) -> Iterator[Finding]:
 
 def other_loader(script: Script) -> Iterator[Finding]:
     """NM009: a training loop over the loader that went in, where another one came out."""
+    uses = [node for node in script.nodes if isinstance(node, ast.For | ast.Call)]
     for call in made_private(script):
         given = call.argument(-1, "data_loader")
         if not isinstance(given, ast.Name):
@@ -171,9 +172,9 @@ def other_loader(script: Script) -> Iterator[Finding]:
         statement = script.statement_of(call.node)
         if _comes_back(statement, given.id):
             continue
-        script.work.spend(len(script.nodes) // 10)
-        for node in script.nodes:
-            at = getattr(node, "lineno", 0)
+        script.work.spend(len(uses))
+        for node in uses:
+            at = node.lineno
             if (
                 at > call.node.lineno
                 and _trains_on(node, given.id, script)
