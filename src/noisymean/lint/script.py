@@ -344,7 +344,10 @@ class Script:
                     values = [*values, *(self.syntax.passed(name, at) or self._default(name, at))]
                 return self._only(values, depth)
             case ast.Attribute(attr=name):
-                return self._only(self.syntax.attributes(node, scope), depth)
+                # what a field is by default is what it is only if nobody says otherwise
+                return None if name in self.syntax.fields else self._only(self.syntax.attributes(node, scope), depth)
+            case ast.Subscript(value=ast.Name() as settings, slice=ast.Constant(value=str() as key)):
+                return self.constant((self._entries(settings, scope) or {}).get(key), scope, depth - 1)
             case _:
                 return None
 
@@ -354,6 +357,8 @@ class Script:
         if value is None and isinstance(node, ast.Attribute | ast.Name):
             given = node if isinstance(node, ast.Attribute) else self._alias_of(node, scope)
             value = None if given is None else self.options.get(given.attr)
+            if value is None and given is not None and given.attr in self.syntax.fields:
+                value = self._only(self.syntax.attributes(given, scope), _FOLLOWED)
         return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 
     def whole(self, node: ast.expr | None, scope: Scope) -> int | None:

@@ -35,13 +35,17 @@ def divides(script: Script) -> Iterator[Finding]:
     if not noise.is_private or not noise.speaks_of_noise:
         return
     seen: set[int] = set()
-    for one in sorted(Candidates(script.syntax).statements(), key=lambda one: one.line):
+    done: set[tuple[ast.AST | None, str]] = set()
+    # the noise of a mean is divided as the mean is, which is one fault where both are in view
+    for one in sorted(Candidates(script.syntax).statements(), key=lambda one: (one.role is Role.NOISE, one.line)):
         rule = _rule(one)
         if rule is None or one.line in seen:
             continue
         node = script.statements_at.get(one.line, script.tree)
-        if one.noisy or _gets_noise(node, script):
+        place = (script.function_of(node), rule)
+        if (one.role is not Role.NOISE or place not in done) and (one.noisy or _gets_noise(node, script)):
             seen.add(one.line)
+            done.add(place)
             yield script.found(rule, node, f"Here: by {one.by}.")
 
 
@@ -71,7 +75,11 @@ def alike(script: Script) -> Iterator[Finding]:
     if not noise_of(script).is_private:
         return
     for one in noise.additions:
-        gradient, drawn = _divided(one.gradient, one.scope, script), _divided(one.noise, one.scope, script)
+        gradient = _divided(one.gradient, one.scope, script)
+        # by whatever the noise is divided, it is not that of the sum
+        drawn = any(isinstance(each, ast.Div | ast.FloorDiv) for each in script.work.walk(one.noise)) or _divided(
+            one.noise, one.scope, script
+        )
         if gradient and not drawn and _has_scale_of_the_sum(one, script):
             yield script.found("NM025", one.node)
 

@@ -30,6 +30,7 @@ _POISSON = re.compile(
     r"poisson|WithReplacementSampler|DPDataLoader|binomial|bernoulli|make_private|balls_in_bins|random_allocation",
     re.IGNORECASE,
 )
+_BATCH = re.compile(r"batch|idx|indices|items|examples|records|samples|chosen|selected|drawn", re.IGNORECASE)
 _COIN = re.compile(r"rand|random|uniform|random_sample")
 _SHUFFLES = re.compile(r"shuffle|permutation|randperm")
 
@@ -188,9 +189,12 @@ def skipped(script: Script) -> Iterator[Finding]:
     if not noise_of(script).is_private:
         return
     for node in script.nodes:
-        if not isinstance(node, ast.If) or not _leaves(node.body):
+        if not isinstance(node, ast.If):
             continue
-        if _is_empty(node.test, script) and _in_training(node, script):
+        left_out = (_leaves(node.body) and _is_empty(node.test, script) and _in_training(node, script)) or (
+            not node.orelse and _is_filled(node.test, script) and _takes_step(node, script)
+        )
+        if left_out:
             yield script.found("NM036", node)
 
 
@@ -219,14 +223,49 @@ def _is_empty(test: ast.expr, script: Script) -> bool:
         case ast.Compare(left=left, ops=[ast.Lt()], comparators=[ast.Constant(value=1)]):
             return _is_size(left, scope, script)
         case ast.UnaryOp(op=ast.Not(), operand=inside):
-            return _is_size(inside, scope, script) or _is_any(inside)
+            return _is_size(inside, scope, script) or _is_any(inside) or _is_batch(inside, script)
         case ast.BoolOp(values=values):
             return any(_is_empty(one, script) for one in values)
         case _:
             return False
 
 
+def _is_filled(test: ast.expr, script: Script) -> bool:
+    """`if len(batch) > 0:` and its like."""
+    scope = script.scope_of(test)
+    match test:
+        case ast.Compare(left=left, ops=[ast.Gt() | ast.NotEq()], comparators=[ast.Constant(value=0)]):
+            return _is_size(left, scope, script)
+        case ast.Compare(left=left, ops=[ast.GtE()], comparators=[ast.Constant(value=1)]):
+            return _is_size(left, scope, script)
+        case ast.Call():
+            return last_name(test.func) == "len" or _is_any(test)
+        case _:
+            return False
+
+
+def _takes_step(node: ast.If, script: Script) -> bool:
+    """Whether the step itself is inside: noise is added, or an optimizer goes on; in a loop, or in what one calls."""
+    inside = set(script.work.walk(node))
+    if any(one.node in inside for one in noise_of(script).additions):
+        return True
+    return any(isinstance(one, ast.Attribute) and one.attr in ("step", "apply_gradients") for one in inside)
+
+
+def _is_batch(node: ast.expr, script: Script) -> bool:
+    """What a loop hands out, called like a batch or the records of one."""
+    if not isinstance(node, ast.Name) or not _BATCH.search(node.id):
+        return False
+    scope = script.scope_of(node).visible(node.id)
+    return scope is not None and node.id in scope.looped
+
+
 def _is_size(node: ast.expr, scope: Scope, script: Script) -> bool:
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
+        # every so many steps
+        return False
+    if isinstance(node, ast.Attribute) and node.attr == "size":
+        return True
     called = last_name(node.func) if isinstance(node, ast.Call) else ""
     return called in ("numel", "len") or Origin.BATCH in script.origins(node, scope)
 
@@ -268,6 +307,8 @@ def accounted(script: Script) -> Iterator[Finding]:
 
 def _subsamples(call: Called, script: Script) -> bool:
     """Whether it is told a rate or a batch size."""
+    if call.name == "PoissonSampledDpEvent":
+        return True
     told = {*call.keywords, *(name for one in call.arguments for name in names_in(one))}
     rates = re.compile(r"rate|prob|batch|^q$|^n$|sampling", re.IGNORECASE)
     is_own = script.syntax.defined[call.name] and call.name != "step"

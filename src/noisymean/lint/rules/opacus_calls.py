@@ -167,19 +167,15 @@ def other_loader(script: Script) -> Iterator[Finding]:
     uses = [node for node in script.nodes if isinstance(node, ast.For | ast.Call)]
     for call in made_private(script):
         given = call.argument(-1, "data_loader")
-        if not isinstance(given, ast.Name):
+        if not isinstance(given, ast.Name | ast.Attribute):
             continue
-        statement = script.statement_of(call.node)
-        if _comes_back(statement, given.id):
+        name = ast.unparse(given)
+        if _comes_back(script.statement_of(call.node), name):
             continue
         script.work.spend(len(uses))
         for node in uses:
-            at = node.lineno
-            if (
-                at > call.node.lineno
-                and _trains_on(node, given.id, script)
-                and _same_name(node, call, given.id, script)
-            ):
+            after = node.lineno > call.node.lineno or isinstance(given, ast.Attribute)
+            if after and _trains_on(node, name, script) and _same_name(node, call, given, script):
                 yield script.found("NM009", node)
 
 
@@ -191,30 +187,46 @@ def _comes_back(statement: ast.stmt, name: str) -> bool:
     if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Tuple):
         return True
     targets = statement.targets[0].elts
-    return any(isinstance(one, ast.Starred) or (isinstance(one, ast.Name) and one.id == name) for one in targets)
+    return any(isinstance(one, ast.Starred) or ast.unparse(one) == name for one in targets)
 
 
-def _same_name(node: ast.AST, call: Called, name: str, script: Script) -> bool:
+def _loaders_of(statement: ast.stmt) -> list[ast.expr]:
+    """What the loader that comes back is assigned to: the last of three or four."""
+    target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+    return target.elts[-1:] if isinstance(target, ast.Tuple) else []
+
+
+def _same_name(node: ast.AST, call: Called, given: ast.Name | ast.Attribute, script: Script) -> bool:
     """Whether the name means the same at both places, and nothing else was assigned to it in between."""
-    here, there = script.scope_of(node).visible(name, looped=False), call.scope.visible(name, looped=False)
+    scope = script.scope_of(node)
+    if isinstance(given, ast.Attribute):
+        # of the same class, which gives it a value in one place only; other methods know the new one if it is kept as well
+        statement = script.statement_of(call.node)
+        kept = any(isinstance(one, ast.Attribute) for one in _loaders_of(statement)) or scope is call.scope
+        return kept and scope.owner == call.scope.owner and len(script.syntax.attributes(given, call.scope)) <= 1
+    here, there = scope.visible(given.id, looped=False), call.scope.visible(given.id, looped=False)
     if here is not there:
         return False
     first, last = call.node.lineno, getattr(node, "lineno", 0)
     # a name that nothing in this file gives a value comes from elsewhere, and is the same everywhere
-    return here is None or not any(first <= one.line <= last for one in here.assigned.get(name, []))
+    return here is None or not any(first <= one.line <= last for one in here.assigned.get(given.id, []))
 
 
 def _trains_on(node: ast.AST, name: str, script: Script) -> bool:
     """A loop with a step over it, or a function called like training that is handed it."""
     match node:
         case ast.For(iter=over):
-            inside = {one.attr for one in script.work.walk(node) if isinstance(one, ast.Attribute)}
-            return name in sizes.looped_over(over) and bool({"backward", "step"} & inside)
+            if name not in sizes.looped_over(over):
+                return False
+            return any(
+                isinstance(one, ast.Attribute) and one.attr in ("backward", "step") for one in script.work.walk(node)
+            )
         case ast.Call(func=function, args=arguments):
             called = last_name(function)
             handed = [*arguments, *(one.value for one in node.keywords)]
-            there = any(isinstance(one, ast.Name) and one.id == name for one in handed)
-            return there and bool(_TRAINS.search(called)) and not _EVALUATES.search(called)
+            there = any(isinstance(one, ast.Name | ast.Attribute) and ast.unparse(one) == name for one in handed)
+            trains = bool(_TRAINS.search(called)) and not _EVALUATES.search(called)
+            return there and called not in _MADE_PRIVATE and (trains or called == "BatchMemoryManager")
         case _:
             return False
 
