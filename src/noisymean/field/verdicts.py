@@ -81,7 +81,12 @@ def exposure(finding: Finding, denominator: Denominator, cohorts: Cohorts | None
             return Exposure(Exposed.UNKNOWN, _open(finding, denominator))
         case _:
             assert_never(denominator.kind)
-    return _yes(through) if through else Exposure(Exposed.NO, fixed)
+    if through:
+        return _yes(through)
+    if sampler is Sampler.UNKNOWN:
+        # whether a rate follows N is not known either
+        return Exposure(Exposed.UNKNOWN, f"{fixed}; how its batches are drawn was not established")
+    return Exposure(Exposed.NO, fixed)
 
 
 def _yes(through: list[str]) -> Exposure:
