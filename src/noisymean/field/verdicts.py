@@ -73,7 +73,8 @@ def exposure(finding: Finding, denominator: Denominator, cohorts: Cohorts | None
             return _yes([f"the denominator is {denominator.words}", *through])
         case Kind.UNKNOWN if _is_of_one_size(cohorts) and cohorts is not None and cohorts.divided_by is not None:
             fixed = (
-                f"divided by {cohorts.divided_by[0]:g} = b at N and N + 1: every cohort has b users, repeats counted"
+                f"divided by {cohorts.divided_by[0]:g} = b at N and N + 1: every cohort has b members, repeats counted;"
+                " what the probe remarks about noise and scaling comes from members that are drawn twice"
             )
         case Kind.UNKNOWN:
             if through:
