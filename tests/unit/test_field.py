@@ -6,6 +6,8 @@ Nothing is installed and no library is started: what is run here has a law that 
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -243,6 +245,8 @@ OPEN = (Remark(Severity.UNKNOWN, "something"),)
         (finding(calibrated=(Calibrated("N", 1.0, 1.001, 0.01),)), Kind.SGM, None, Sampler.POISSON, Exposed.NO),
         # where batches have one size there is no rate to follow N
         (finding(moves=True), Kind.SGM, None, Sampler.SHUFFLED, Exposed.NO),
+        # where nobody knows how they are drawn, nobody knows whether a rate follows N
+        (finding(sampling=Sampling.UNKNOWN), Kind.SGM, None, Sampler.UNKNOWN, Exposed.UNKNOWN),
         # noise over another number: never a constant
         (finding(shares=False), Kind.SGM, None, Sampler.POISSON, Exposed.UNKNOWN),
         (finding(shares=False, sampling=Sampling.GIVEN), Kind.ASGM, None, Sampler.GIVEN, Exposed.CALLER),
@@ -383,6 +387,9 @@ def test_a_statement_is_found_by_its_text(tmp_path: Path) -> None:
         Quote("inner/a.py", "grads / size"), Quote("inner/a.py", "grads * size"), Quote("b.py", "grads / size"),
     )  # fmt: skip
     assert found((there, gone, nowhere), tmp_path) == (Found("inner/a.py:3", "grads / size"),)
+    assert replace(there, after="y = grads").place(tmp_path) == "inner/a.py:3"
+    assert replace(there, text="grads", after="z = ").place(tmp_path) == "inner/a.py:4"
+    assert replace(there, after="no such line").place(tmp_path) is None
 
 
 def test_a_claim_is_what_was_said_and_an_adjacency_that_is_not_named_is_none(tmp_path: Path) -> None:
@@ -654,3 +661,40 @@ def test_what_cannot_be_is_refused_before_anything_is_run(
     assert (done.code, shown) == (2, [])
     assert len(done.err.splitlines()) == 1
     assert said in done.err
+
+
+# --- the page that is kept ---------------------------------------------------------------------------------------------
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def test_the_record_of_the_documents_obeys_the_schema_and_names_no_machine() -> None:
+    text = (DOCS / "field.json").read_text(encoding="utf-8")
+    record = json.loads(text)
+    valid("field", record)
+    assert [one["name"] for one in record["rows"]] == [one.name for one in SUBJECTS]
+    # places in sources are below the folder of their package
+    assert not [word for word in text.split() if word.lstrip('("').startswith(("/", "~", "C:")) and len(word) > 2]
+
+
+def test_the_page_of_the_documents_is_made_from_that_record() -> None:
+    script = DOCS / "scripts" / "page_of_the_field.py"
+    done = subprocess.run([sys.executable, str(script), "--check"], capture_output=True, check=False)
+    assert done.returncode == 0, "run python docs/scripts/page_of_the_field.py"
+
+
+def test_no_row_of_the_documents_is_a_guess() -> None:
+    """A row that was not run is not known; a constant was read at N and at N + 1; what holds has a guarantee."""
+    for plain in json.loads((DOCS / "field.json").read_text(encoding="utf-8"))["rows"]:
+        one = Row.from_plain(plain)
+        if one.observed is None:
+            assert one.exposed is Exposed.UNKNOWN
+            continue
+        seen = one.observed
+        if one.exposed is Exposed.NO:
+            constant = {number for at in seen.denominator.seen for number in at.divided_by or ()}
+            cohorts = seen.cohorts is not None and seen.cohorts.divided_by is not None
+            assert (seen.denominator.kind is Kind.SGM and constant) or cohorts
+        if one.lost is not None and one.lost.verdict == "holds":
+            assert one.lost.guarantee is not None
+            assert seen.finding.doubts == ()

@@ -14,6 +14,7 @@ from scipy.special import ndtr, ndtri
 
 import many_rounds_oracles
 import noisymean as nm
+from noisymean import gdp
 from noisymean.gdp import LARGEST_MU, MOST_ACCOUNTS, SLACK, SMALL_REGRET, Deltas, GaussianDP, delta_of, fit, gaussian_dp
 from oracles import lower_hull
 from sampling_oracle import gaussian_delta, gaussian_epsilon
@@ -137,6 +138,31 @@ def test_what_the_bounds_do_not_know_makes_mu_and_regret_larger(seed: int) -> No
     assert regret_at(mu, epsilons, deltas) <= regret
     # and not without limit
     assert mu <= 3.0 * exact[0]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_the_regret_of_few_loose_points_is_not_below_that_of_the_curve(seed: int) -> None:
+    """Lines from both sides, whose ends are known from above and below only: none is above delta."""
+    p, q = two_laws(seed)
+    delta, most = worse_delta(p, q), float(np.abs(np.log(q / p)).max())
+    rng = np.random.default_rng(seed)
+    epsilon = np.concatenate([[0.0], np.sort(rng.uniform(0.0, most, 4)), [most]])
+    exact = np.array([delta(one) for one in epsilon.tolist()])
+    # every other bound is tight, which is where a line with a wrong slope would be above the curve
+    tight = rng.integers(0, 2, 6).astype(bool)
+    lower = np.where(tight, exact, exact * rng.uniform(0.0, 0.9, 6))
+    upper = np.where(rng.integers(0, 2, 6).astype(bool), exact, np.minimum(exact * rng.uniform(1.1, 2.0, 6), 1.0))
+    points = gdp._known(
+        {e: Deltas(low, high) for e, low, high in zip(epsilon.tolist(), lower.tolist(), upper.tolist(), strict=True)},
+        SLACK,
+    )
+    at = np.linspace(0.0, most, 600)
+    deltas = np.array([delta(one) for one in at.tolist()])
+    for mu in (0.3, 1.0, 3.0):
+        for i, part in enumerate(gdp._parts(points, mu)):
+            inside = (at >= epsilon[i]) & (at <= epsilon[i + 1])
+            if inside.any():
+                assert part.most >= regret_at(mu, at[inside], deltas[inside]) - 1e-12
 
 
 def test_where_proofs_say_nothing_at_epsilon_0_symmetry_does() -> None:

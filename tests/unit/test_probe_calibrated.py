@@ -15,6 +15,7 @@ from noisymean.cli.gate import Standing, of_probe
 from noisymean.errors import Undefined
 from noisymean.probe import Kind, probe
 from noisymean.probe.finding import Bearing, Finding, Remark, Severity
+from noisymean.probe.records import NOISE
 from noisymean.targets.protocol import Calibration, Knob, Raised, Request, Runnable, Setting
 from planted import Array, Round, size_of_batch
 
@@ -114,6 +115,13 @@ def test_noise_that_cannot_be_measured_is_unknown() -> None:
     assert finding.noise.calibrated == ()
     assert of_calibration(finding).severity is Severity.UNKNOWN
     assert "could not be measured" in of_calibration(finding).words
+
+
+def test_noise_that_is_the_probers_own_was_not_chosen() -> None:
+    """What runs has not done as it was asked, and nothing is known of what it would choose."""
+    finding = probe(Calibrating(lambda at: NOISE, Round()), seed=0, rounds=20)
+    assert finding.kind is Kind.UNKNOWN
+    assert of_calibration(finding).severity is Severity.UNKNOWN
 
 
 @pytest.mark.parametrize("another_order", [False, True])

@@ -73,7 +73,8 @@ def exposure(finding: Finding, denominator: Denominator, cohorts: Cohorts | None
             return _yes([f"the denominator is {denominator.words}", *through])
         case Kind.UNKNOWN if _is_of_one_size(cohorts) and cohorts is not None and cohorts.divided_by is not None:
             fixed = (
-                f"divided by {cohorts.divided_by[0]:g} = b at N and N + 1: every cohort has b users, repeats counted"
+                f"divided by {cohorts.divided_by[0]:g} = b at N and N + 1: every cohort has b members, repeats counted;"
+                " what the probe remarks about noise and scaling comes from members that are drawn twice"
             )
         case Kind.UNKNOWN:
             if through:
@@ -81,7 +82,12 @@ def exposure(finding: Finding, denominator: Denominator, cohorts: Cohorts | None
             return Exposure(Exposed.UNKNOWN, _open(finding, denominator))
         case _:
             assert_never(denominator.kind)
-    return _yes(through) if through else Exposure(Exposed.NO, fixed)
+    if through:
+        return _yes(through)
+    if sampler is Sampler.UNKNOWN:
+        # whether a rate follows N is not known either
+        return Exposure(Exposed.UNKNOWN, f"{fixed}; how its batches are drawn was not established")
+    return Exposure(Exposed.NO, fixed)
 
 
 def _yes(through: list[str]) -> Exposure:

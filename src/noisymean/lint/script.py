@@ -135,6 +135,11 @@ class Script:
             child = one
         return found
 
+    @cached_property
+    def statements_at(self) -> dict[int, ast.stmt]:
+        """By the line on which they begin; of several the innermost."""
+        return {one.lineno: one for one in self.nodes if isinstance(one, ast.stmt)}
+
     # --- names ----------------------------------------------------------------------------------------------------------
 
     @cached_property
@@ -326,6 +331,8 @@ class Script:
             case ast.Attribute(attr=name):
                 values = [*self.syntax.attributes(node, scope), *self._of_classes(name)]
                 return self._only(values, depth)
+            case ast.Subscript(value=ast.Name() as settings, slice=ast.Constant(value=str() as key)):
+                return self.constant((self._settings.entries(settings, scope) or {}).get(key), scope, depth - 1)
             case _:
                 return None
 
@@ -336,6 +343,9 @@ class Script:
             if scope.function is None and name not in self.syntax.fields:
                 found += scope.assigned.get(name, [])
         for owner, position in self.syntax.fields.get(name, []):
+            if owner in self.syntax.handed_on or owner not in self.syntax.calls:
+                # whoever is handed the class, a command line for one, may make it with anything
+                found.append(Value(ast.Name(owner, ast.Load()), scope=self.syntax.scopes[self.tree]))
             for call, at in self.syntax.calls.get(owner, []):
                 self.work.spend()
                 given = next((one.value for one in call.keywords if one.arg == name), None)
@@ -362,6 +372,8 @@ class Script:
         if value is None and isinstance(node, ast.Attribute | ast.Name):
             given = node if isinstance(node, ast.Attribute) else self._alias_of(node, scope)
             value = None if given is None else self.options.get(given.attr)
+            if value is None and given is not None and given.attr in self.syntax.fields:
+                value = self._only(self.syntax.attributes(given, scope), _FOLLOWED)
         return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 
     def whole(self, node: ast.expr | None, scope: Scope) -> int | None:

@@ -15,6 +15,8 @@ from noisymean.probe.reading.syntax import Syntax
 
 Entries: TypeAlias = dict[str, ast.expr]
 _FOLLOWED = 8
+# Of the values that a dictionary is given under one name.
+_MOST_VALUES = 20
 # Of an object: dataclasses, attrs, pydantic and named tuples.
 _AS_DICTIONARY = ("asdict", "vars")
 _METHODS = ("_asdict", "model_dump", "to_dict", "asdict", "dict")
@@ -78,7 +80,7 @@ class Settings:
 
     def _named(self, name: str, at: Scope, depth: int) -> Entries | None:
         found: Entries = {}
-        for value in at.assigned.get(name, []):
+        for value in at.assigned.get(name, [])[-_MOST_VALUES:]:
             found |= self.entries(value.expression, value.scope, depth - 1) or {}
         if not found and name in at.parameters():
             handed = self._syntax.passed(name, at)
@@ -120,6 +122,10 @@ class Settings:
         """The attributes of an object whose class is in view: its defaults, unless somebody sets them to something else."""
         made = self._class_of(node, scope, depth)
         if made is None:
+            return None
+        elsewhere = made.name in self._syntax.handed_on or made.name not in self._syntax.calls
+        if elsewhere and last_name(node) != made.name:
+            # whoever is handed the class, a command line for one, may make it with anything
             return None
         found = _defaults(made)
         known: Entries = {}

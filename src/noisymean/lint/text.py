@@ -29,6 +29,8 @@ _MAGIC = re.compile(r"^(\s*)(?:[%!?].*|[\w.]+\s*=\s*[%!].*|.*\?\s*)$")
 _WHOLE_CELL = re.compile(r"%%(\w+)")
 _PYTHON_CELLS = ("time", "timeit", "capture", "prun", "python", "python3")
 _LONGEST_SHOWN = 300
+# Of a notebook, which may be much larger for its pictures; a file of Python has the same limit.
+MOST_CODE = 1 << 20
 
 
 class Unreadable(Exception):
@@ -97,8 +99,10 @@ def _tree(lines: Sequence[str]) -> ast.Module:
     except SyntaxError as fault:
         where = "" if fault.lineno is None else f", line {fault.lineno}"
         raise Unreadable(f"not Python 3{where}") from None
-    except (ValueError, RecursionError, MemoryError):
-        raise Unreadable("not Python that can be parsed") from None
+    except ValueError:
+        raise Unreadable("not Python 3") from None
+    except (RecursionError, MemoryError):
+        raise Unreadable("nested too deeply to be parsed") from None
     if is_deeper(tree):
         raise Unreadable(f"nested more than {DEEPEST} levels deep")
     return tree
@@ -136,8 +140,10 @@ def _of_notebook(data: bytes) -> Iterator[Line]:
         found: Any = json.loads(raw)
         cells = found["cells"] if "cells" in found else found["worksheets"][0]["cells"]
         sources = [_source_of(cell) for cell in cells if cell["cell_type"] == "code"]
-    except (ValueError, KeyError, TypeError, IndexError, RecursionError):
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError):
         raise Unreadable("not a notebook") from None
+    if sum(len(line) + 1 for source in sources for line in source) > MOST_CODE:
+        raise Unreadable(f"more than {MOST_CODE >> 20} MB of code")
     physical = _Physical(raw)
     for number, source in enumerate(sources, 1):
         code = _without_magic(source)

@@ -1,7 +1,8 @@
 """Which files are read: Python files and notebooks of whole trees, with limits on everything that a hostile tree can grow.
 
 Nothing but ordinary files is opened, and no link is followed but one that is named on the command line: a loop of links, a pipe
-and a device are passed over. Folders of installed packages and of version control are left out. What a limit leaves out is said.
+and a device are passed over, and said to be. Folders of installed packages and of version control are left out. What a limit
+leaves out is said.
 """
 
 from __future__ import annotations
@@ -59,7 +60,11 @@ class Tree:
         """Each file once, with what is in it, in the order of their names."""
         seen: set[tuple[int, int]] = set()
         for root in self.paths:
-            if not root.exists():
+            try:
+                exists = root.exists()
+            except OSError:
+                exists = False
+            if not exists:
                 raise InvalidInput("path", str(root), "an existing file or folder", "check the spelling")
             for found in self._below(root):
                 data = self._content(found, seen)
@@ -77,13 +82,16 @@ class Tree:
             folder, name = waiting.pop()
             folders: list[tuple[Path, str]] = []
             for entry in self._entries_of(folder, prefix + name):
-                called = name + entry.name
+                called = name + _printable(entry.name)
                 if self._is_excluded(called):
                     continue
                 if entry.is_dir(follow_symlinks=False):
                     if entry.name not in _INSTALLED:
                         folders.append((Path(entry.path), called + "/"))
-                elif Path(entry.name).suffix in MOST_BYTES and not entry.is_symlink():
+                elif entry.is_symlink():
+                    if Path(entry.name).suffix in MOST_BYTES or _leads_to_folder(entry):
+                        self._leave_out(prefix + called, "a link, which is not followed", is_link=True)
+                elif Path(entry.name).suffix in MOST_BYTES:
                     yield Found(prefix + called, Path(entry.path))
             waiting += reversed(folders)
 
@@ -136,5 +144,18 @@ class Tree:
             return None
         return data
 
-    def _leave_out(self, name: str, reason: str) -> None:
-        self.not_read.append(NotRead(name, reason))
+    def _leave_out(self, name: str, reason: str, *, is_link: bool = False) -> None:
+        self.not_read.append(NotRead(name, reason, is_link))
+
+
+def _leads_to_folder(link: os.DirEntry[str]) -> bool:
+    """Of a loop, or a link to nothing, it is not known."""
+    try:
+        return link.is_dir()
+    except OSError:
+        return False
+
+
+def _printable(name: str) -> str:
+    """A name as text: bytes that are none are written out."""
+    return os.fsencode(name).decode("utf-8", errors="backslashreplace")

@@ -103,6 +103,9 @@ def _chosen(subject: Runnable, law: DenominatorLaw | None, setting: Setting, see
     if (ours != 0.0).all():
         quotients = own / ours
         typical = float(np.median(quotients))
+        if abs(typical - 1.0) < _ALIKE:
+            # the prober's own noise once more, which nobody would choose
+            return None
         if typical > 0.0 and np.abs(quotients / typical - 1.0).max() < _ALIKE:
             return _Chosen(NOISE * typical, _ALIKE)
     return _by_deviation(subject, law, setting, seed)

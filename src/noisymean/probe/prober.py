@@ -82,7 +82,7 @@ def probe_runnable(
             raised[setting] = str(fault)
     if not any(one.readings for one in observed):
         raise Raised(next((f"at {at} it {words}" for at, words in raised.items()), "releases nothing to read"))
-    observed, bound = _effective_bound(observed)
+    observed, bound = effective_bound(observed)
     law, candidates = _law(observed, fixed=subject.knob is Knob.FIXED)
     full = full_of(subject, seed + 500)
     progress(total - 4, total)
@@ -148,7 +148,7 @@ def observe(subject: Runnable, setting: Setting, seed: int, rounds: int) -> Obse
     return Observed(setting, axes.read(designed(subject, setting, axes.gradients(), seed, rounds)))
 
 
-def _effective_bound(observed: Sequence[Observed]) -> tuple[list[Observed], float]:
+def effective_bound(observed: Sequence[Observed]) -> tuple[list[Observed], float]:
     """The bound over C. Another bound than C is told from scaling before clipping by the noise, which shows the true c."""
     readings = [reading for one in observed for reading in one.readings]
     scales = np.array([one.scale for one in readings if one.scale is not None])

@@ -19,7 +19,8 @@ from typing import Any, final
 from noisymean.accounts import Account
 from noisymean.errors import InvalidInput
 from noisymean.outward import at_most
-from noisymean.statement import sentences
+from noisymean.statement import limits
+from noisymean.statement.numbers import guaranteed
 from noisymean.statement.sentences import Topic
 
 TO_DO = "TO BE FILLED IN"
@@ -120,7 +121,7 @@ def registry_record(
                 ),
             },
             "implementation": {
-                "preprocessing_and_hyperparameter_tuning": sentences.tuning(),
+                "preprocessing_and_hyperparameter_tuning": limits.tuning(),
                 "mechanisms": said[Topic.TRAINING],
             },
             "administrative": {
@@ -134,11 +135,11 @@ def registry_record(
 
 
 def _variant(answer: Account) -> dict[str, object]:
-    return {} if sentences.guaranteed(answer) is None else {"variant_name": "Approximate DP"}
+    return {} if guaranteed(answer) is None else {"variant_name": "Approximate DP"}
 
 
 def _parameters(answer: Account) -> dict[str, object]:
-    found = sentences.guaranteed(answer)
+    found = guaranteed(answer)
     if found is None:
         return {}
     sound = float(at_most(found, _DIGITS))

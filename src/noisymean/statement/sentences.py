@@ -7,39 +7,29 @@ no bound covers is said in the same breath.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
 from enum import StrEnum
 from fractions import Fraction
 
 from noisymean.accounts import Account, Pair
 from noisymean.gdp import SMALL_REGRET, GaussianDP
-from noisymean.mechanisms import EASGM, FEASGM, SGM, Adjacency, Mechanism, Sampling, Segment
-from noisymean.outward import Rounding, at_least, at_most, plain
+from noisymean.mechanisms import EASGM, FEASGM, SGM, Adjacency, Segment
+from noisymean.outward import at_most
 from noisymean.report import account_words
-from noisymean.words import (
-    BEYOND_DOUBLES,
-    NONE_KNOWN,
-    EpochsDiffer,
-    HoldsForOthers,
-    Note,
-    NotPoisson,
-    OneSize,
-    ReplacedIsBoth,
-    SizeIsPublic,
-    capital,
-    rate_text,
-    sentence,
-    typeset,
+from noisymean.statement import limits
+from noisymean.statement.numbers import (
+    FEW_DIGITS,
+    claimed_number,
+    exactly,
+    for_people,
+    given,
+    guaranteed,
+    guaranteed_number,
+    leaked_number,
+    number,
+    steps_in_words,
+    symbol,
 )
-
-# What the sentences about adjacency, sampler and verdict say already.
-_SAID = (SizeIsPublic, ReplacedIsBoth, NotPoisson, OneSize, HoldsForOthers)
-_MACHINE = re.compile(r"(?<![\w.])\d+(?:\.\d+)?e[+-]?\d+")
-_LONG = re.compile(r"(?<![\w.,])\d{5,18}(?![\w.]*\d)")
-_GREEK = {"epsilon": "ε", "delta": "δ", "sigma": "σ"}
-_GREEK_NAMES = re.compile(rf"\b({'|'.join(_GREEK)})\b")
-_DIGITS, _FEW_DIGITS = ".4g", ".2g"
+from noisymean.words import rate_text
 
 
 class Topic(StrEnum):
@@ -57,28 +47,6 @@ class Topic(StrEnum):
     REMEDY = "remedy"
 
 
-def for_people(text: str) -> str:
-    """Words of ours that were written for a terminal, without the notation of machines.
-
-    >>> for_people("calibrated to epsilon = 3 at delta = 1e-05; floor(N*q) = 700")
-    'calibrated to ε = 3 at δ = 10⁻⁵; ⌊N·q⌋ = 700'
-    """
-    greek = _GREEK_NAMES.sub(lambda found: _GREEK[found[0]], text)
-    with_powers = _MACHINE.sub(lambda found: plain(found[0]), typeset(greek))
-    return _LONG.sub(lambda found: f"{int(found[0]):,}", with_powers)
-
-
-def number(value: float | None, side: Rounding, digits: str = _DIGITS, unknown: str = BEYOND_DOUBLES) -> str:
-    """A bound for people, rounded to its side."""
-    return unknown if value is None else plain(side(value, digits))
-
-
-def exactly(value: float) -> str:
-    """A number that somebody typed, as it is."""
-    short = f"{value:.6g}"
-    return plain(short if float(short) == value else repr(value))
-
-
 def all_sentences(answer: Account, gaussian: GaussianDP | None, unit: str, *, unit_told: bool) -> dict[Topic, str]:
     """Every sentence there is to be said, by topic; none is empty."""
     made = {
@@ -87,58 +55,20 @@ def all_sentences(answer: Account, gaussian: GaussianDP | None, unit: str, *, un
         Topic.CLAIM: _claim(answer),
         Topic.GUARANTEE: _guarantee(answer),
         Topic.GAUSSIAN: "" if gaussian is None else gaussian_words(gaussian, _conditions(answer)),
-        Topic.PUBLIC: public(answer),
-        Topic.NOTES: _notes(answer),
-        Topic.GROUNDS: _grounds(answer),
-        Topic.COVERS: covered(answer),
-        Topic.REMEDY: remedy(answer),
+        Topic.PUBLIC: limits.public(answer),
+        Topic.NOTES: limits.notes(answer),
+        Topic.GROUNDS: limits.grounds(answer),
+        Topic.COVERS: limits.covered(answer),
+        Topic.REMEDY: limits.remedy(answer),
     }
     return {topic: text for topic, text in made.items() if text}
-
-
-# --- the three numbers -----------------------------------------------------------------------------------------------------
-
-
-def symbol(answer: Account) -> str:
-    """What is bounded."""
-    return "ε" if answer.asked_delta else "δ"
-
-
-def given(answer: Account) -> str:
-    """`δ = 10⁻⁵`: what it is bounded at."""
-    value = answer.claimed.delta if answer.asked_delta else answer.claimed.epsilon
-    return f"{'δ' if answer.asked_delta else 'ε'} = {exactly(value or 0.0)}"
-
-
-def claimed_number(answer: Account) -> str:
-    """What accountants report, rounded up."""
-    return number(answer.value(answer.claimed), at_most)
-
-
-def leaked_number(answer: Account) -> str:
-    """What certainly leaks, rounded down."""
-    return number(answer.value(answer.leakage), at_least)
-
-
-def guaranteed(answer: Account) -> float | None:
-    """What is guaranteed; None where nothing is, or a delta of 1, which every program has."""
-    value = answer.value(answer.guarantee)
-    return None if value is None or (not answer.asked_delta and value >= 1.0) else value
-
-
-def guaranteed_number(answer: Account) -> str:
-    """The same, rounded up."""
-    return number(guaranteed(answer), at_most, unknown=NONE_KNOWN)
-
-
-# --- sentences -------------------------------------------------------------------------------------------------------------
 
 
 def training(answer: Account) -> str:
     """What ran."""
     several = len(answer.segments) > 1
-    each = "; ".join(f"{_steps(one.steps)}, {_round(one)}" for one in answer.segments)
-    lead = f"The model was trained with DP-SGD in {_steps(answer.steps)}"
+    each = "; ".join(f"{steps_in_words(one.steps)}, {_round(one)}" for one in answer.segments)
+    lead = f"The model was trained with DP-SGD in {steps_in_words(answer.steps)}"
     how = (
         " In each step the gradient of every record of the batch is clipped to one bound, and the noise is added to every"
         " coordinate of the sum of the clipped gradients, before it is divided."
@@ -148,17 +78,14 @@ def training(answer: Account) -> str:
     return f"{lead}, {_round(answer.segments[0])}.{how}"
 
 
-def _steps(count: int) -> str:
-    return f"{count:,} noisy step{'s' if count > 1 else ''}"
-
-
 def _round(segment: Segment) -> str:
     said, _ = segment.mechanism.noise_in_words()
     multiplier = segment.mechanism.noise_multiplier
-    more = "" if said == f"{multiplier:g}" else f" ({for_people(said)})"
+    more = said.removeprefix(f"{multiplier:g}").removeprefix(", ")
+    how = f" ({for_people(more)})" if more else ""
     return (
         f"on batches {drawn(segment)}, with Gaussian noise of standard deviation {exactly(multiplier)} times the clipping"
-        f" bound{more}, the noisy sum divided by {denominator(segment)}"
+        f" bound{how}, the noisy sum divided by {denominator(segment)}"
     )
 
 
@@ -300,101 +227,8 @@ def gaussian_words(found: GaussianDP, conditions: str) -> str:
         lead += f", {conditions}: its trade-off function is nowhere below that of N(0, 1) and N(μ, 1)."
     if found.regret == 0.0:
         return f"{lead} The regret of giving this μ in place of the whole curve is 0: it is the whole curve."
-    least = number(found.regret, at_most, _FEW_DIGITS)
+    least = number(found.regret, at_most, FEW_DIGITS)
     regret = f"The regret of giving this μ in place of the whole curve is at most {least}"
     if found.fits:
         return f"{lead} {regret}."
     return f"{lead} {regret}; that is not below {SMALL_REGRET:g}, so μ alone does not stand for the curve."
-
-
-def public(answer: Account) -> str:
-    """Which quantities no bound protects."""
-    constants = ["the number of steps", "the clipping bound", "δ" if answer.asked_delta else "ε"]
-    moving: list[str] = []
-    each = [one.mechanism for one in answer.segments]
-    (moving if any(_rate_moves(one) for one in each) else constants).append("the sampling rate")
-    (moving if any(one.noise_moves for one in each) else constants).append("the noise multiplier")
-    (moving if any(one.size_matters for one in each) else constants).append("the denominator")
-    taken = f"Taken to be public, and chosen without a look at the data: {_listed(constants)}."
-    if answer.adjacency is not Adjacency.ADD_REMOVE:
-        also = f" and, with it, {_listed(moving)}" if moving else ""
-        are = "are" if moving else "is"
-        return f"{taken} The number of records{also} {are} public as well: neighbouring datasets have the same."
-    if moving:
-        bounds = "the loss counts" if guaranteed(answer) is None else "the bounds count"
-        return (
-            f"{taken} {capital(_listed(moving))} {'come' if len(moving) > 1 else 'comes'} from the data, and {bounds} what that"
-            " gives away. Whoever prints the number of records publishes it: no bound covers that."
-        )
-    return f"{taken} The number of records is not among them: whoever prints it publishes it, and no bound covers that."
-
-
-def _rate_moves(one: Mechanism) -> bool:
-    """Whether the rate comes from the number of records: that of a loader, of batches that are cut or of a fixed size."""
-    return one.rate_from_size or (one.knows_size and not one.is_poisson and one.size_of_batches is not None)
-
-
-def _listed(names: list[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-
-
-def _notes(answer: Account) -> str:
-    return " ".join(sentence(for_people(str(one))) for one in _worth_noting(answer))
-
-
-def _worth_noting(answer: Account) -> Iterator[Note | str]:
-    said = _SAID if answer.adjacency is Adjacency.ADD_REMOVE else (*_SAID, EpochsDiffer)
-    yield from (one for one in answer.remarks if not isinstance(one, said))
-    sizes = [one.mechanism.dataset_size for one in answer.segments if one.mechanism.dataset_size]
-    delta = answer.claimed.delta if answer.asked_delta else answer.value(answer.guarantee)
-    if sizes and delta is not None and delta * max(sizes) >= 1.0:
-        yield "the δ is not below one over the number of records: publishing a record at random would satisfy it"
-
-
-def _grounds(answer: Account) -> str:
-    records = ", number of records" if any(one.mechanism.dataset_size is not None for one in answer.segments) else ""
-    told = f"sampler, rate, denominator, noise, adjacency{records} and steps are as somebody described them"
-    assumed = "" if answer.adjacency_told or answer.adjacency is Adjacency.ADD_REMOVE else "; the adjacency is assumed"
-    return f"The numbers of this statement rest on what was typed, none of it seen: {told}{assumed}. No program was looked at."
-
-
-def covered(answer: Account) -> str:
-    """What the bounds are about, and what not."""
-    steps = "the noisy step" if answer.steps == 1 else f"all {_steps(answer.steps)}"
-    return (
-        f"The bounds are for the release of {steps}, so for every checkpoint and the final model, which alone may give away"
-        f" less. {not_covered()}"
-    )
-
-
-def not_covered() -> str:
-    """What a reader may take to be in the bounds, and is not."""
-    return (
-        "Not covered: hyperparameters that were chosen, and statistics or preprocessing that were computed, on the same data;"
-        " other releases of these data; several units at once; the random generator and floating point arithmetic."
-    )
-
-
-def tuning() -> str:
-    """Of what is not covered, the part that a registry asks for."""
-    return (
-        "Not counted in these parameters: hyperparameters that were chosen, and statistics or preprocessing that were computed,"
-        " on the same data. Whether there were any is not known to whoever wrote this."
-    )
-
-
-def remedy(answer: Account) -> str:
-    """What to do where the claim does not hold; empty where there is nothing to do."""
-    drawn_as_claimed = answer.sampling is Sampling.POISSON
-    constant = not any(one.mechanism.size_matters for one in answer.segments)
-    # the code may be right where the claim is only made for the wrong neighbours
-    right_code = drawn_as_claimed and (constant or answer.adjacency is Adjacency.REPLACE_ONE)
-    if answer.verdict == "holds" or answer.holds_for_others or right_code:
-        return ""
-    each = [one.mechanism for one in answer.segments]
-    moving = [
-        *(["the sampling rate"] if drawn_as_claimed and any(map(_rate_moves, each)) else []),
-        *(["the noise multiplier"] if any(one.noise_moves for one in each) else []),
-    ]
-    constants = f", and make {_listed(moving)} {'constants' if len(moving) > 1 else 'a constant'} too" if moving else ""
-    return f"Remedy: {for_people(account_words.remedy(answer))}{constants}."

@@ -14,7 +14,7 @@ from noisymean.gdp import GaussianDP, gaussian_dp
 from noisymean.outward import at_most
 from noisymean.report import account_words
 from noisymean.results import Lines, Result
-from noisymean.statement import sentences
+from noisymean.statement import numbers, sentences
 from noisymean.statement.registry import Deployment, registry_record
 from noisymean.statement.sentences import Topic
 from noisymean.statement.yaml_text import yaml_text
@@ -100,23 +100,24 @@ class Statement(Result):
     def rows(self) -> list[tuple[str, str]]:
         """What is said, item by item."""
         answer = self.account
-        symbol, given = sentences.symbol(answer), sentences.given(answer)
+        symbol, given = numbers.symbol(answer), numbers.given(answer)
         each = answer.segments
+        doubt = "" if answer.verdict == "holds" else " (not a guarantee)"
         found = [
             ("Privacy unit", self.unit if self.unit_told else f"{self.unit} (assumed)"),
             ("Neighbouring datasets", f"one record {answer.change}"),
             ("Batches", "; ".join(dict.fromkeys(map(sentences.drawn, each)))),
             ("Denominator", "; ".join(dict.fromkeys(map(sentences.denominator, each)))),
             ("Noisy steps", f"{answer.steps:,}"),
-            (f"Claimed {symbol} at {given} (not a guarantee)", sentences.claimed_number(answer)),
-            (f"Certainly lost, {symbol} at {given}, at least", sentences.leaked_number(answer)),
-            (f"Guaranteed {symbol} at {given}, at most", sentences.guaranteed_number(answer)),
+            (f"Claimed {symbol} at {given}{doubt}", numbers.claimed_number(answer)),
+            (f"Certainly lost, {symbol} at {given}, at least", numbers.leaked_number(answer)),
+            (f"Guaranteed {symbol} at {given}, at most", numbers.guaranteed_number(answer)),
         ]
         if self.gaussian is not None and self.gaussian.mu is not None and self.gaussian.regret is not None:
-            slack = f" (up to {sentences.exactly(self.gaussian.slack)})" if self.gaussian.slack else ""
+            slack = f" (up to {numbers.exactly(self.gaussian.slack)})" if self.gaussian.slack else ""
             found += [
-                ("Gaussian DP, μ", f"{sentences.number(self.gaussian.mu, at_most)}{slack}"),
-                ("Regret of μ, at most", sentences.number(self.gaussian.regret, at_most, ".2g")),
+                ("Gaussian DP, μ", f"{numbers.number(self.gaussian.mu, at_most)}{slack}"),
+                ("Regret of μ, at most", numbers.number(self.gaussian.regret, at_most, ".2g")),
             ]
         return [*found, ("Verdict on the claim", capital(account_words.spoken(answer)))]
 

@@ -29,16 +29,22 @@ def divides(script: Script) -> Iterator[Finding]:
     if not noise.is_private or not noise.speaks_of_noise:
         return
     seen: set[int] = set()
-    for one in sorted(Candidates(script.syntax).statements(), key=lambda one: one.line):
+    done: set[tuple[ast.AST | None, str]] = set()
+    # the noise of a mean is divided as the mean is, which is one fault where both are in view
+    for one in sorted(Candidates(script.syntax).statements(), key=lambda one: (one.role is Role.NOISE, one.line)):
         rule = _rule(one)
         if rule is None or one.line in seen:
             continue
-        node = _at(one, script)
+        node = script.statements_at.get(one.line, script.tree)
         if (one.noisy or _gets_noise(node, script)) and not _is_another(one, node, script):
-            seen.add(one.line)
             if rule == "NM021" and OF_THE_DATA & set(one.origins) == {Origin.BATCH}:
                 # rows that are the same in every round are not those of a batch
                 rule = _RULES[rows.counted(one.by, node, script)]
+            place = (script.function_of(node), rule)
+            if one.role is Role.NOISE and place in done:
+                continue
+            seen.add(one.line)
+            done.add(place)
             yield script.found(rule, node, f"Here: by {one.by}.")
 
 
@@ -97,17 +103,6 @@ def _excludes(node: ast.AST, addition: Addition, one: Statement, script: Script)
 
 def _is_noise(node: ast.AST) -> bool:
     return isinstance(node, ast.Name | ast.Attribute) and any("nois" in name for name in names_in(node))
-
-
-def _at(one: Statement, script: Script) -> ast.AST:
-    """The statement at a line."""
-    script.work.spend(len(script.nodes) // 10)
-    lines = (
-        node
-        for node in script.nodes
-        if isinstance(node, ast.stmt) and node.lineno <= one.line <= (node.end_lineno or 0)
-    )
-    return max(lines, key=lambda node: node.lineno, default=script.tree)
 
 
 EACH = (divides,)

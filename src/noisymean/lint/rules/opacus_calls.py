@@ -172,61 +172,22 @@ def attached(script: Script) -> Iterator[Finding]:
 
 def other_loader(script: Script) -> Iterator[Finding]:
     """NM009: a training loop over the loader that went in, where another one came out."""
+    uses = [node for node in script.nodes if isinstance(node, ast.For | ast.Call)]
     for call in made_private(script):
         given = call.argument(sizes.LOADER_AT, "data_loader")
-        statement = script.statement_of(call.node)
-        if isinstance(given, ast.Attribute) and last_name(given.value) == "self":
-            yield from _other_attribute(given, call, statement, script)
-        if not isinstance(given, ast.Name) or _comes_back(statement, given.id):
+        if not isinstance(given, ast.Name | ast.Attribute):
             continue
-        script.work.spend(len(script.nodes) // 10)
-        for node in script.nodes:
-            at = getattr(node, "lineno", 0)
-            if (
-                at > call.node.lineno
-                and _trains_on(node, given.id, script)
-                and _same_name(node, call, given.id, script)
-            ):
-                yield script.found("NM009", node)
-
-
-def _other_attribute(given: ast.Attribute, call: Called, statement: ast.stmt, script: Script) -> Iterator[Finding]:
-    """The same where the loader is an attribute: methods come in any order, so it must never be anything else afterwards."""
-    target = statement.targets[0] if isinstance(statement, ast.Assign) else None
-    targets = target.elts if isinstance(target, ast.Tuple) else []
-    if len(targets) != 3 or any(isinstance(one, ast.Starred) for one in targets):
-        return
-    owner, name, returned = call.scope.owner, given.attr, last_name(targets[2])
-    before = (script.function_of(call.node), None)
-    for value in script.syntax.attributes(given, call.scope):
-        is_made = value.scope.name in ("__init__", "setup", "__post_init__") and value.line < call.node.lineno
-        if not is_made and not (value.scope.function in before and value.line < call.node.lineno):
-            return
-    loops = [node for node in script.nodes if isinstance(node, ast.For) and script.scope_of(node).owner == owner]
-    trained = {one: name for one in loops for name in _attributes_over(one.iter) if _takes_steps(one, script)}
-    if returned in trained.values():
-        # the loader that came back is trained on as well: what comes when is not in view, but in one function
-        loops = [one for one in loops if script.function_of(one) is script.function_of(call.node)]
-    for loop in loops:
-        same = script.function_of(loop) is script.function_of(call.node)
-        if trained.get(loop) == name and (not same or loop.lineno > call.node.lineno):
-            yield script.found("NM009", loop)
-
-
-def _attributes_over(node: ast.expr) -> list[str]:
-    """Attributes of self that a loop goes through."""
-    match node:
-        case ast.Attribute(value=ast.Name(id="self"), attr=name):
-            return [name]
-        case ast.Call(func=function, args=arguments) if sizes.WRAPPERS.fullmatch(last_name(function)):
-            return [name for one in arguments for name in _attributes_over(one)]
-        case _:
-            return []
-
-
-def _takes_steps(loop: ast.For, script: Script) -> bool:
-    inside = {one.attr for one in script.work.walk(loop) if isinstance(one, ast.Attribute)}
-    return bool({"backward", "step"} & inside)
+        name = ast.unparse(given)
+        if _comes_back(script.statement_of(call.node), name):
+            continue
+        script.work.spend(len(uses))
+        trained = [node for node in uses if _trains_on(node, name, script)]
+        if isinstance(given, ast.Attribute):
+            trained = _of_object(trained, given, call, uses, script)
+        else:
+            trained = [one for one in trained if one.lineno > call.node.lineno and _same_name(one, call, given, script)]
+        for node in trained:
+            yield script.found("NM009", node)
 
 
 def _comes_back(statement: ast.stmt, name: str) -> bool:
@@ -237,29 +198,62 @@ def _comes_back(statement: ast.stmt, name: str) -> bool:
     if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Tuple):
         return True
     targets = statement.targets[0].elts
-    return any(isinstance(one, ast.Starred) or (isinstance(one, ast.Name) and one.id == name) for one in targets)
+    return any(isinstance(one, ast.Starred) or ast.unparse(one) == name for one in targets)
 
 
-def _same_name(node: ast.AST, call: Called, name: str, script: Script) -> bool:
+def _of_object(
+    trained: list[ast.For | ast.Call],
+    given: ast.Attribute,
+    call: Called,
+    uses: list[ast.For | ast.Call],
+    script: Script,
+) -> list[ast.For | ast.Call]:
+    """Of an attribute: methods come in any order, so it must never be anything else afterwards.
+
+    Where the loader that came back is trained on as well, what comes when is in view in one function only.
+    """
+    owner, function = call.scope.owner, script.function_of(call.node)
+    for value in script.syntax.attributes(given, call.scope):
+        is_made = value.scope.name in ("__init__", "setup", "__post_init__") or value.scope.function is function
+        if not is_made or value.line >= call.node.lineno:
+            return []
+    target = script.statement_of(call.node)
+    returned = target.targets[0] if isinstance(target, ast.Assign) else None
+    last = ast.unparse(returned.elts[-1]) if isinstance(returned, ast.Tuple) and returned.elts else ""
+    both = any(_trains_on(node, last, script) for node in uses) if last else False
+    found = []
+    for node in trained:
+        same = script.function_of(node) is function
+        if script.scope_of(node).owner == owner and (node.lineno > call.node.lineno if same else not both):
+            found.append(node)
+    return found
+
+
+def _same_name(node: ast.AST, call: Called, given: ast.Name, script: Script) -> bool:
     """Whether the name means the same at both places, and nothing else was assigned to it in between."""
-    here, there = script.scope_of(node).visible(name, looped=False), call.scope.visible(name, looped=False)
-    if here is not there:
+    here = script.scope_of(node).visible(given.id, looped=False)
+    if here is not call.scope.visible(given.id, looped=False):
         return False
     first, last = call.node.lineno, getattr(node, "lineno", 0)
     # a name that nothing in this file gives a value comes from elsewhere, and is the same everywhere
-    return here is None or not any(first <= one.line <= last for one in here.assigned.get(name, []))
+    return here is None or not any(first <= one.line <= last for one in here.assigned.get(given.id, []))
 
 
 def _trains_on(node: ast.AST, name: str, script: Script) -> bool:
     """A loop with a step over it, or a function called like training that is handed it."""
     match node:
         case ast.For(iter=over):
-            return name in sizes.looped_over(over) and _takes_steps(node, script)
+            if name not in sizes.looped_over(over):
+                return False
+            return any(
+                isinstance(one, ast.Attribute) and one.attr in ("backward", "step") for one in script.work.walk(node)
+            )
         case ast.Call(func=function, args=arguments):
             called = last_name(function)
             handed = [*arguments, *(one.value for one in node.keywords)]
-            there = any(isinstance(one, ast.Name) and one.id == name for one in handed)
-            return there and bool(_TRAINS.search(called)) and not _EVALUATES.search(called)
+            there = any(isinstance(one, ast.Name | ast.Attribute) and ast.unparse(one) == name for one in handed)
+            trains = bool(_TRAINS.search(called)) and not _EVALUATES.search(called)
+            return there and called not in _MADE_PRIVATE and (trains or called == "BatchMemoryManager")
         case _:
             return False
 

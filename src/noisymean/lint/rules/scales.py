@@ -38,9 +38,13 @@ def alike(script: Script) -> Iterator[Finding]:
         return
     for one in noise.additions:
         gradient, drawn = _divided(one.gradient, one.scope, script), _divided(one.noise, one.scope, script)
-        if gradient == drawn or not _has_scale_of_the_sum(one.noise, one.scope, script):
+        if not _has_scale_of_the_sum(one.noise, one.scope, script):
             continue
-        if gradient or _is_sum(one.gradient, one.scope, script):
+        # by whatever the noise is divided, it is not that of the sum
+        smaller = any(isinstance(each, ast.Div | ast.FloorDiv) for each in script.work.walk(one.noise))
+        if (gradient and not drawn and not smaller) or (
+            drawn and not gradient and _is_sum(one.gradient, one.scope, script)
+        ):
             yield script.found("NM025", one.node)
     yield from _before_a_privatizer(script)
 

@@ -44,10 +44,10 @@ class Loader:
 
 
 def looped_over(node: ast.expr) -> list[str]:
-    """The names that a loop goes through, whatever counts or shows them."""
+    """The names that a loop goes through, `self.loader` as well, whatever counts or shows them."""
     match node:
-        case ast.Name(id=name):
-            return [name]
+        case ast.Name() | ast.Attribute():
+            return [ast.unparse(node)]
         case ast.Call(func=function, args=arguments) if WRAPPERS.fullmatch(last_name(function)):
             return [name for one in arguments for name in looped_over(one)]
         case ast.NamedExpr(value=inside):

@@ -39,9 +39,12 @@ def skipped(script: Script) -> Iterator[Finding]:
     if not noise_of(script).is_private:
         return
     for node in script.nodes:
-        if not isinstance(node, ast.If) or not _leaves(node.body):
+        if not isinstance(node, ast.If):
             continue
-        if _is_empty(node.test, script) and _in_training(node, script):
+        left_out = (_leaves(node.body) and _is_empty(node.test, script) and _in_training(node, script)) or (
+            not node.orelse and _is_filled(node.test, script) and _takes_step(node, script)
+        )
+        if left_out:
             yield script.found("NM036", node)
 
 
@@ -81,8 +84,33 @@ def _is_empty(test: ast.expr, script: Script) -> bool:
             return False
 
 
+def _is_filled(test: ast.expr, script: Script) -> bool:
+    """`if len(batch) > 0:` and its like."""
+    scope = script.scope_of(test)
+    match test:
+        case ast.Compare(left=left, ops=[ast.Gt() | ast.NotEq()], comparators=[ast.Constant(value=0)]):
+            return _is_size(left, scope, script)
+        case ast.Compare(left=left, ops=[ast.GtE()], comparators=[ast.Constant(value=1)]):
+            return _is_size(left, scope, script)
+        case ast.Call():
+            return last_name(test.func) == "len" or _is_any(test)
+        case _:
+            return False
+
+
+def _takes_step(node: ast.If, script: Script) -> bool:
+    """Whether the step itself is inside: noise is added, or an optimizer goes on; in a loop, or in what one calls."""
+    inside = set(script.work.walk(node))
+    if any(one.node in inside for one in noise_of(script).additions):
+        return True
+    return any(isinstance(one, ast.Attribute) and one.attr in ("step", "apply_gradients") for one in inside)
+
+
 def _is_size(node: ast.expr, scope: Scope, script: Script) -> bool:
     """The number of those who were drawn."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
+        # every so many steps
+        return False
     names = [name for name in names_in(node) if _NOT_DRAWN.search(name)]
     if any(not _is_batch_of_gradients(name, scope) for name in names):
         return False

@@ -36,8 +36,10 @@ def unclipped(script: Script) -> Iterator[Finding]:
     seen: set[Scope] = set()
     for one in noise.additions:
         around = together_of(script).of(one.node)
-        if one.scope not in seen and noise.computes_gradients(around) and not noise.clips(around):
-            seen.add(one.scope)
+        if one.scope in seen:
+            continue
+        seen.add(one.scope)
+        if noise.computes_gradients(around) and not noise.clips(around):
             yield script.found("NM031", one.node)
 
 
@@ -72,8 +74,10 @@ def without_noise(script: Script) -> Iterator[Finding]:
     seen: set[frozenset[Scope]] = set()
     for node in noise.by_record:
         around = together_of(script).of(node)
-        if around not in seen and noise.takes_steps(around) and not noise.is_noisy(around):
-            seen.add(around)
+        if around in seen:
+            continue
+        seen.add(around)
+        if noise.takes_steps(around) and not noise.is_noisy(around):
             yield script.found("NM032", node)
 
 

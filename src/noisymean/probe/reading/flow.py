@@ -128,7 +128,9 @@ class Flow:
         at = None if name in ("self", "cls") else scope.visible(name)
         if at is None or not trail.first(name, id(at)):
             return Contents.OTHER
-        values = trail.reached(at.assigned.get(name, []))
+        assigned = at.assigned.get(name, [])
+        self.syntax.work.spend(len(assigned) // 8)
+        values = trail.reached(assigned)
         found = self._of_any((*values, *at.looped.get(name, [])), trail.on())
         if name in at.parameters() and found is not Contents.NOISE:
             found = max(found, self._passed(name, at, trail))

@@ -136,7 +136,7 @@ class Syntax:
     def _child(self, child: ast.AST, place: Place) -> None:
         scope = place.scope
         here = child if isinstance(child, ast.stmt) else place.statement
-        at = replace(place, statement=here)
+        at = place if here is place.statement else replace(place, statement=here)
         self._collect(child, at)
         if isinstance(child, ast.ClassDef):
             self.defined[child.name] += 1

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import final
 
-# The largest files of Opacus, optax, TensorFlow Privacy and PyTorch itself need a tenth of it.
+# Of Opacus, optax, TensorFlow Privacy and PyTorch itself no file needs a tenth of it.
 MOST_STEPS = 1_000_000
 
 
@@ -27,11 +27,14 @@ class Work:
     most: int = MOST_STEPS
     _file: str = ""
     _left: dict[str, int] = field(default_factory=dict)
-    _now: int = MOST_STEPS
+    _now: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._now = self.most
 
     def begin(self, file: str) -> None:
         """From now on steps are those of this file."""
-        if file != self._file or not self._left:
+        if file != self._file:
             self._left[self._file] = self._now
             self._file, self._now = file, self._left.get(file, self.most)
 

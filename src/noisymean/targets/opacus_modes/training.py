@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, final
 
 import numpy as np
@@ -226,7 +227,17 @@ def _tensors(batch: Any) -> tuple[Tensor]:
     return (batch[0] if len(batch) else torch.empty(0, 0),)
 
 
+@cache
+def _keep_calibrations() -> None:
+    """To calibrate takes a second, and the same noise is asked for in run after run: the library's function is asked once."""
+    from opacus import privacy_engine
+
+    privacy_engine.get_noise_multiplier = cache(privacy_engine.get_noise_multiplier)
+
+
 def _engine(mode: Mode) -> Any:
+    if mode.calibration is not None:
+        _keep_calibrations()
     asked = {} if mode.calibration is None else {"accountant": mode.calibration.accountant}
     match mode.engine:
         case Engine.PLAIN:

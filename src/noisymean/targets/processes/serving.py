@@ -75,7 +75,7 @@ def answer_all(answer: Callable[[Mapping[str, Any]], Mapping[str, Any]], *files:
 def _listen(asked: queue.SimpleQueue[dict[str, Any]], files: Sequence[Path]) -> None:
     arrays: Sequence[str] = ()
     while (request := wire.receive(sys.stdin.buffer)) is not None:
-        arrays = request["keep"]
+        arrays = request.get("keep", ())
         asked.put(request)
     for file in (*map(Path, arrays), *files):
         with contextlib.suppress(OSError):
