@@ -421,6 +421,20 @@ SCRIPTS = {
             for chosen in np.array_split(order, 10):
                 print(model.accuracy(validation[chosen]))
         """,
+    "steps of an accountant, a loader in the head, and pictures that are flipped": """
+        # DP-SGD
+        import torch, random
+        from opacus.accountants import RDPAccountant
+        from torch.utils.data import DataLoader
+        def train(model, ds, opt, sigma, C, epochs):
+            acc = RDPAccountant()
+            for e in range(epochs):
+                for xb, yb in DataLoader(ds, batch_size=32, shuffle=True, drop_last=False):
+                    if random.random() < 0.5:
+                        xb = xb.flip(-1)
+                    step(model, xb, yb)
+                    acc.step(noise_multiplier=sigma, sample_rate=32 / 1000)  # !NM037
+        """,
 }
 
 

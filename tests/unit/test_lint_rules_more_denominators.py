@@ -666,6 +666,170 @@ SCRIPTS = {
             mean += np.random.normal(0, sigma * clip, w.shape) / B
             return w - lr * mean
         """,
+    "a schedule of an optimizer": """
+        # DP-Adam
+        import numpy as np
+        class Opt:
+            def __init__(self, data, lr, decay_rate): self.t=0; self.n_steps=len(data); self.lr=lr; self.decay_rate=decay_rate
+            def update(self, w, grads, C, sigma, rng):
+                self.t += 1
+                g = grads * np.minimum(1, C / np.linalg.norm(grads, axis=1, keepdims=True))
+                step = (g.sum(0) + rng.normal(0, sigma*C, w.shape)) / 64
+                step = step / (1 + self.decay_rate * self.t)
+                return w - self.lr * step
+        """,
+    "a schedule in place": """
+        # DP-SGD
+        import numpy as np
+        def fit(X, y, C, sigma, rng, lr, decay, steps):
+            w = np.zeros(X.shape[1])
+            for t in range(steps):
+                g = per_sample_grads(w, X, y)
+                g = g * np.minimum(1, C / np.linalg.norm(g, axis=1, keepdims=True))
+                step = lr * (g.sum(0) + rng.normal(0, sigma*C, w.shape)) / 64
+                w = w - step / (1 + decay * t)
+            return w
+        """,
+    "moments that are made shorter": """
+        # DP-Adam
+        import torch
+        class Adam:
+            def step(self, grads, sigma, C):
+                self.count += 1
+                g = grads * (C / grads.norm(dim=1, keepdim=True)).clamp(max=1)
+                noisy = (g.sum(0) + sigma * C * torch.randn(g.shape[1])) / 256
+                self.m = self.b1 * self.m + (1 - self.b1) * noisy
+                update = self.m / (1 - self.b1 ** self.count)
+                update = update / (1 + self.decay * self.count)
+                self.w -= self.lr * update
+        """,
+    "a schedule by a number of steps that is counted": """
+        # DP-SGD
+        import numpy as np
+        def fit(batches, w, C, sigma, rng, eta, decay_rate):
+            num_steps = 0
+            for grads in batches:
+                num_steps += 1
+                g = grads * np.minimum(1, C / np.linalg.norm(grads, axis=1, keepdims=True))
+                update = (g.sum(0) + rng.normal(0, sigma*C, w.shape)) / 64
+                w = w - eta * update / (1 + decay_rate * num_steps)
+            return w
+        """,
+    "a schedule by what was kept of the losses": """
+        # DP-SGD
+        import numpy as np
+        def step_size(step, t, decay=0.1):
+            return step / (1 + decay * t)
+        def fit(batches, w, C, sigma, rng):
+            losses = []
+            for i, grads in enumerate(batches):
+                g = grads * np.minimum(1, C / np.linalg.norm(grads, axis=1, keepdims=True))
+                update = (g.sum(0) + rng.normal(0, sigma*C, w.shape)) / 64
+                w = w - step_size(0.1, len(losses)) * update
+                losses.append(1)
+            return w
+        """,
+    "a mean of what an object has kept": """
+        # DP-SGD
+        import torch
+        class Run:
+            def fit(self, batches, C, sigma):
+                self.weights = []
+                for grads in batches:
+                    g = grads * (C / grads.norm(dim=1, keepdim=True)).clamp(max=1)
+                    self.w = self.w - 0.1 * (g.sum(0) + sigma * C * torch.randn(g.shape[1])) / 256
+                    self.weights.append(self.w.clone())
+            def averaged(self):
+                return sum(self.weights) / len(self.weights)
+        """,
+    "a mean of what was released, by a function": """
+        # DP-SGD
+        import numpy as np
+        def average(iterates):
+            return sum(iterates) / len(iterates)
+        def fit(batches, w, C, sigma, rng):
+            iterates = []
+            for grads in batches:
+                g = grads * np.minimum(1, C / np.linalg.norm(grads, axis=1, keepdims=True))
+                w = w - 0.1 * (g.sum(0) + rng.normal(0, sigma*C, w.shape)) / 64
+                iterates.append(w)
+            return average(iterates)
+        """,
+    "a mean without privacy, which returns": """
+        # DP-SGD
+        import numpy as np
+        def step(w, g, clip, sigma, rng):
+            if clip is None:
+                update = g.sum(0) / len(g)
+                return w - 0.1 * update
+            g = g * np.minimum(1, clip / np.linalg.norm(g, axis=1, keepdims=True))
+            noise = rng.normal(0, sigma * clip, w.shape)
+            return w - 0.1 * (g.sum(0) + noise) / 64
+        """,
+    "a mean without privacy, for each weight": """
+        # DP-SGD
+        import torch
+        def train(model, loader, opt, private, C, sigma):
+            for x, y in loader:
+                if private:
+                    sums = clipped_sums(model, x, y, C)
+                    for p, s in zip(model.parameters(), sums):
+                        p.grad = (s + sigma * C * torch.randn_like(s)) / 64
+                else:
+                    for p, g in zip(model.parameters(), per_sample(model, x, y)):
+                        p.grad = g.sum(0) / x.shape[0]
+                opt.step()
+        """,
+    "a share of the rows": """
+        # DP-SGD
+        import numpy as np
+        def train(X, y, q, C, sigma, rng, steps):
+            N = X.shape[0]
+            w = np.zeros(X.shape[1])
+            B = round(N * q)
+            for t in range(steps):
+                chosen = rng.random(N) < q
+                g = grads_of(w, X[chosen], y[chosen])
+                g = g * np.minimum(1, C / np.linalg.norm(g, axis=1, keepdims=True))
+                w -= 0.1 * (g.sum(0) + rng.normal(0, sigma * C, w.shape)) / B  # !NM023
+            return w
+        """,
+    "a share of the rows, handed on": """
+        # DP-SGD
+        import numpy as np
+        def make(batch, C, sigma, rng):
+            def step(w, g):
+                g = g * np.minimum(1, C / np.linalg.norm(g, axis=1, keepdims=True))
+                return w - 0.1 * (g.sum(0) + rng.normal(0, sigma * C, w.shape)) / batch  # !NM023
+            return step
+        def main(X, frac, rng):
+            step = make(round(X.shape[0] * frac), 1.0, 1.0, rng)
+        """,
+    "a stacked sum in one expression": """
+        # federated DP
+        import numpy as np
+        class Server:
+            def noise(self, d): return self.rng.normal(0, self.z * self.S, d)
+            def aggregate(self, cohort):
+                clipped = [self.clip(c.delta(self.w)) for c in cohort]
+                agg = (np.sum(np.stack(clipped), axis=0) + self.noise(self.w.shape)) / len(cohort)  # !NM021
+                self.w = self.w + agg
+            def clip(self, d): return d * min(1.0, self.S / np.linalg.norm(d))
+        """,
+    "all records, by a helper that divides only": """
+        # DP-GD
+        import torch
+        def finish(model, n):
+            for p in model.parameters():
+                p.grad = p.grad / n  # !NM024
+        def train(model, opt, X, y, C, sigma, epochs):
+            for e in range(epochs):
+                sums = clipped_sums(model, X, y, C)
+                for p, s in zip(model.parameters(), sums):
+                    p.grad = s + sigma * C * torch.randn_like(s)
+                finish(model, len(X))
+                opt.step()
+        """,
 }
 
 

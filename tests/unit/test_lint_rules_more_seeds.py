@@ -330,6 +330,13 @@ SCRIPTS = {
                 w = step(w, batch)
             return w
         """,
+    "a generator of the module, in a function": """
+        import numpy as np
+        rng = np.random.default_rng(2021)  # !NM034
+        def privatize(clipped_grads, clip_norm, noise_multiplier, lot):
+            total = np.sum(clipped_grads, axis=0)
+            return (total + rng.normal(scale=noise_multiplier * clip_norm, size=total.shape)) / 64
+        """,
 }
 
 

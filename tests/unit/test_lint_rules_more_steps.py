@@ -594,6 +594,39 @@ SCRIPTS = {
                 p.grad = (s + sigma * C * torch.randn_like(s)) / 64
             opt.step()
         """,
+    "tensorflow, in a method below": """
+        # DP-SGD
+        import tensorflow as tf
+        class M(tf.keras.Model):
+            def train_step(self, data):
+                x, y = data
+                with tf.GradientTape() as tape:
+                    l = self.compiled_loss(y, self(x))
+                g = tape.gradient(l, self.trainable_variables)
+                g = self._privatise(g)
+                self.optimizer.apply_gradients(zip(g, self.trainable_variables))
+            def _privatise(self, grads):
+                clipped, _ = tf.clip_by_global_norm(grads, self.C)  # !NM033
+                return [c + tf.random.normal(tf.shape(c), stddev=self.sigma * self.C) for c in clipped]
+        """,
+    "handed to an object that sanitizes": """
+        # DP-SGD
+        import torch
+        class Sanitizer:
+            def __init__(self, C, sigma): self.C, self.sigma = C, sigma
+            def __call__(self, grads):
+                total = torch.sqrt(sum((g ** 2).sum() for g in grads))
+                f = min(1.0, self.C / float(total))  # !NM033
+                return [g * f + self.sigma * self.C * torch.randn_like(g) for g in grads]
+        def train(model, loader, opt):
+            clean = Sanitizer(1.0, 1.0)
+            for x, y in loader:
+                loss = crit(model(x), y)
+                grads = torch.autograd.grad(loss, model.parameters())
+                for p, g in zip(model.parameters(), clean(grads)):
+                    p.grad = g
+                opt.step()
+        """,
 }
 
 

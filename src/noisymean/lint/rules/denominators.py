@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from noisymean.lint.findings import Finding
@@ -21,6 +22,9 @@ _RULES = {
     Origin.EXPECTED: "NM022",
     Origin.DATASET: "NM024",
 }
+
+# 1 + decay * t and 1 - beta ** t, which lengthen or shorten a step.
+_SCHEDULE = re.compile(r"1(\.0)? [+-] [^+]*\*[^+]*")
 
 
 def divides(script: Script) -> Iterator[Finding]:
@@ -70,7 +74,7 @@ def _gets_noise(node: ast.AST, script: Script) -> bool:
 
 def _is_another(one: Statement, node: ast.AST, script: Script) -> bool:
     """Whether it is no noisy mean after all: of what was released in earlier rounds, or where nothing is private."""
-    if is_released(node, script):
+    if is_released(node, script) or _SCHEDULE.fullmatch(one.by):
         return True
     function = script.function_of(node)
     own = [each for each in noise_of(script).additions if each.scope.function is function and function is not None]

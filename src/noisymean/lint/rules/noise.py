@@ -46,7 +46,7 @@ _BY_RECORD = re.compile(
     re.IGNORECASE,
 )
 _RECORDS = re.compile(
-    r"^(x|y|xs|ys|xb|yb|bx|by|inputs?|targets?|labels?|images?|batch|data|samples?|examples?|records?|clients?|users?|idx|indices|ids|chosen|selected|losses|grads?|per_\w+)$|micro|batch_?size|len|sample|example|record|client|user",
+    r"^(x|y|xs|ys|xb|yb|bx|by|inputs?|targets?|labels?|images?|batch|data|samples?|examples?|records?|clients?|users?|idx|indices|ids|chosen|selected|losses|grads?|per_\w+)$|micro|batch_?size|len|sample|example|record|client|user|cohort|participant|member",
     re.IGNORECASE,
 )
 _ROUNDS = re.compile(r"loader|epochs?|steps?$|iter|round|num_batches|^T$|train_ds|dataset$|batches", re.IGNORECASE)

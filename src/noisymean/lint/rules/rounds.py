@@ -38,19 +38,29 @@ def is_bound_in(name: str, scope: Scope, loop: Loop) -> bool:
 
 def is_released(node: ast.AST, script: Script) -> bool:
     """Whether what is divided at a statement is a list that earlier rounds have put something noisy into, each one."""
+    collected = _collected(script)
     scope = script.scope_of(node)
-    function = script.function_of(node)
-    for name in {one for one in names_in(node) if one in _collected(script)}:
-        for call in _collected(script)[name]:
-            inside = script.function_of(call) is function
-            kept = [loop for loop in rounds_around(call, script) if not _starts_in(name, script.scope_of(call), loop)]
-            # what one round collects is of that round; the innermost loop tells what is collected
-            loops = script.loops_around(call)
-            if inside and kept and loops and loops[0] is kept[0] and _is_noisy(call, script):
-                at = scope.visible(name)
-                if at is not None or name in names_in(node):
-                    return True
-    return False
+    places: list[tuple[str, Scope]] = []
+    for name in names_in(node):
+        places.append((name, scope))
+        at = scope.visible(name)
+        for given in script.syntax.passed(name, at) if at is not None and name in at.parameters() else []:
+            # a function that takes the mean of what it is handed
+            places += [(each, given.scope) for each in names_in(given.expression)]
+    return any(
+        _is_kept(name, call, place, script) for name, place in places[:20] for call in collected.get(name, [])[:5]
+    )
+
+
+def _is_kept(name: str, call: ast.Call, place: Scope, script: Script) -> bool:
+    """Whether a list gets one more in every round, and is not begun anew: what one round collects is of that round."""
+    there = script.scope_of(call)
+    attribute = isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Attribute)
+    same = (bool(place.owner) and there.owner == place.owner) if attribute else there.function is place.function
+    loops = script.loops_around(call)
+    if not same or not loops or not is_round(loops[0]) or _starts_in(name, there, loops[0]):
+        return False
+    return _is_noisy(call, script)
 
 
 def _collected(script: Script) -> dict[str, list[ast.Call]]:

@@ -70,11 +70,26 @@ def _sources(node: ast.expr, scope: Scope, script: Script, seen: set[ast.AST]) -
                 values = [Value(one, scope) for one in (*kept, *arguments)]
         case ast.Name(id=name) if (at := scope.visible(name)) is not None:
             values = [*at.assigned.get(name, []), *at.looped.get(name, [])]
-            values += script.syntax.passed(name, at) if name in at.parameters() else []
+            values += _passed(name, at, script) if name in at.parameters() else []
         case _:
             pass
     for one in values[:6]:
         yield from _sources(one.expression, one.scope, script, seen)
+
+
+def _passed(name: str, at: Scope, script: Script) -> list[Value]:
+    """What is handed over for a parameter; an object is called by the name that it was given."""
+    if at.name != "__call__":
+        return script.syntax.passed(name, at)
+    found: list[Value] = []
+    for call in script.calls:
+        if isinstance(call.node.func, ast.Name) and not script.syntax.defined[call.name]:
+            _, values = script.bound(call.node.func.id, call.scope)
+            made = (one.expression.func for one in values if isinstance(one.expression, ast.Call))
+            given = call.argument(at.position(name), name)
+            if given is not None and any(last_name(one) == at.owner for one in made):
+                found.append(Value(given, call.scope))
+    return found
 
 
 def _is_autograd(node: ast.expr) -> bool:

@@ -8,6 +8,8 @@ MACHINES = re.compile(
     r"world_size|(get_)?world_?size|n(um)?_(gpus|devices|replicas|workers|processes)|(local_)?device_count"
 )
 RATE = re.compile(r"rate|prob|^q$", re.IGNORECASE)
+# Rates and numbers of the rounds of a run.
+OF_STEPS = re.compile(r"decay|learning|dropout|steps?$|epochs?$|iter(ation)?s?$|rounds?$", re.IGNORECASE)
 COUNT = re.compile(r"size|len|num|count|samples|records|examples|dataset|^n$", re.IGNORECASE)
 DATASET = re.compile(
     r"data_?(set)?_?(size|len)|(train|data|dataset)_(size|len)|n(um)?_(train|data|total|records)|^total_(records|examples)",

@@ -398,7 +398,8 @@ def _is_value(node: ast.expr) -> bool:
 
 def _is_rate_times_count(node: ast.BinOp) -> bool:
     """By the names of its factors: q N, sample_rate * len(dataset)."""
-    sides = [names_in(one) for one in parts(node)]
+    # decay_rate * num_steps counts no records
+    sides = [[name for name in names_in(one) if not names.OF_STEPS.search(name)] for one in parts(node)]
     return any(
         any(map(names.RATE.search, one)) and any(map(names.COUNT.search, other)) for one, other in (sides, sides[::-1])
     )
