@@ -435,6 +435,60 @@ SCRIPTS = {
                     step(model, xb, yb)
                     acc.step(noise_multiplier=sigma, sample_rate=32 / 1000)  # !NM037
         """,
+    "a round without a cohort, noted": """
+        # DP-SGD
+        import torch
+        class Fed:
+            def one_round(self, r):
+                cohort = self.sample(r)
+                if not cohort:  # !NM036
+                    self.history.append(None)
+                    return
+                agg = self.aggregate(cohort)
+                agg += torch.randn_like(agg) * self.z * self.S
+                self.w += agg / self.m
+        """,
+    "logs of an object that trains": """
+        # DP-SGD
+        import torch
+        class Fed:
+            def one_round(self, cohort):
+                agg = self.aggregate(cohort)
+                agg += torch.randn_like(agg) * self.z * self.S
+                self.w += agg / self.m
+            def flush(self):
+                if not self.rows:
+                    return
+                for r in self.rows:
+                    self.logger.info(r)
+                self.step_count = 0
+            def log_batch(self, batch):
+                if len(batch) == 0:
+                    return
+                print(batch)
+        """,
+    "accounting, and some dimensions by chance": """
+        # DP
+        import numpy as np
+        from opacus.accountants.analysis.rdp import compute_rdp, get_privacy_spent
+        def budget(q, z, T, delta):
+            orders = [2, 4, 8]
+            return get_privacy_spent(orders=orders, rdp=compute_rdp(q=q, noise_multiplier=z, steps=T, orders=orders), delta=delta)
+        def pick(dim, k, rng):
+            perm = rng.permutation(dim)
+            return perm[:k]
+        """,
+    "accounting, and rounds of an evaluation": """
+        # differential privacy
+        import random
+        import dp_accounting as dpa
+        def eps(q, z, T):
+            return dpa.rdp.RdpAccountant().compose(dpa.PoissonSampledDpEvent(q, dpa.GaussianDpEvent(z)), T).get_epsilon(1e-5)
+        def evaluate(model, eval_items):
+            for _ in range(3):
+                random.shuffle(eval_items)
+                model.score(eval_items[:100])
+        """,
 }
 
 

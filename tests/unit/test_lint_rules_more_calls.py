@@ -545,6 +545,27 @@ SCRIPTS = {
         def sensitivity():
             return clipped_grad(loss, l2_clip_norm=1.0, batch_argnums=(1,)).sensitivity()
         """,
+    "a dictionary of a class": """
+        from opacus import PrivacyEngine
+        class Cfg:
+            DP = {"noise_multiplier": 1.0, "max_grad_norm": 1.0, "poisson_sampling": False}
+        def wrap(engine, net, opt, loader, **kw):
+            return engine.make_private(module=net, optimizer=opt, data_loader=loader, **kw)  # !NM001 !NM003
+        net, opt, loader = wrap(PrivacyEngine(), net, opt, loader, **Cfg.DP)
+        """,
+    "settings of a data class, through a parameter": """
+        from dataclasses import dataclass
+        import dataclasses
+        from opacus import PrivacyEngine
+        @dataclass
+        class DPConfig:
+            noise_multiplier: float = 1.0
+            max_grad_norm: float = 1.0
+            poisson_sampling: bool = False
+        def wrap(engine, net, opt, loader, cfg):
+            return engine.make_private(module=net, optimizer=opt, data_loader=loader, **dataclasses.asdict(cfg))  # !NM001 !NM003
+        net, opt, loader = wrap(PrivacyEngine(), net, opt, loader, DPConfig(noise_multiplier=0.8))
+        """,
 }
 
 

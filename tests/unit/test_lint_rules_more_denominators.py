@@ -830,6 +830,39 @@ SCRIPTS = {
                 finish(model, len(X))
                 opt.step()
         """,
+    "a stacked sum that is added to the weights": """
+        # DP-FedAvg
+        import torch
+        class Server:
+            def aggregate(self, cohort):
+                updates = [self._clip(self._local(c)) for c in cohort]
+                stacked = torch.stack(updates)
+                noisy = stacked.sum(dim=0) + torch.randn(stacked.shape[1]) * self.z * self.S
+                self.weights.add_(noisy / len(cohort))  # !NM021
+            def _clip(self, u):
+                return u * min(1.0, self.S / (u.norm().item() + 1e-12))
+        """,
+    "a stacked sum, in place": """
+        # DP-FedAvg
+        import torch
+        class Server:
+            def aggregate(self, cohort):
+                total = torch.stack([self._clip(self._local(c)) for c in cohort]).sum(0)
+                total.add_(torch.normal(0., self.z * self.S, total.shape)).div_(len(cohort))  # !NM021
+                self.weights += total
+            def _clip(self, u):
+                return u * min(1.0, self.S / (u.norm().item() + 1e-12))
+        """,
+    "a mean of a tree, and the noise of its leaves": """
+        # DP-SGD
+        import jax, jax.numpy as jnp
+        def step(params, clipped, key, z, C, B, lr):
+            mean = jax.tree.map(lambda g: g.sum(0) / B, clipped)
+            leaves, treedef = jax.tree.flatten(mean)
+            keys = jax.random.split(key, len(leaves))
+            noisy = [m + z * C * jax.random.normal(k, m.shape) for m, k in zip(leaves, keys)]  # !NM025
+            return jax.tree.map(lambda p, g: p - lr * g, params, treedef.unflatten(noisy))
+        """,
 }
 
 

@@ -337,6 +337,20 @@ SCRIPTS = {
             total = np.sum(clipped_grads, axis=0)
             return (total + rng.normal(scale=noise_multiplier * clip_norm, size=total.shape)) / 64
         """,
+    "a key of what makes the step, from a number": """
+        # DP-SGD
+        import jax, jax.numpy as jnp
+        def make_train_step(loss, C, z, B, lr):
+            rng = jax.random.PRNGKey(0)  # !NM034
+            @jax.jit
+            def train_step(params, xs):
+                def clip(g):
+                    return g / jnp.maximum(1.0, jnp.linalg.norm(g) / C)
+                grads = jax.vmap(lambda x: clip(jax.grad(loss)(params, x)))(xs)
+                noise = z * C * jax.random.normal(rng, params.shape)  # !NM035
+                return params - lr * (grads.sum(0) + noise) / B
+            return train_step
+        """,
 }
 
 

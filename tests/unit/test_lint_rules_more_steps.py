@@ -627,6 +627,112 @@ SCRIPTS = {
                     p.grad = g
                 opt.step()
         """,
+    "an engine of one's own, by the stacked norms": """
+        # private training
+        import torch
+        class PrivacyEngine:
+            def __init__(self, params, C, sigma):
+                self.params, self.C, self.sigma = list(params), C, sigma
+            def clip_gradients(self):
+                total = torch.norm(torch.stack([torch.norm(p.grad.detach(), 2.0) for p in self.params]), 2.0)
+                coef = self.C / (total + 1e-6)  # !NM033
+                if coef < 1:
+                    for p in self.params:
+                        p.grad.detach().mul_(coef)
+            def add_noise(self):
+                for p in self.params:
+                    p.grad.add_(torch.randn_like(p.grad), alpha=self.sigma * self.C)
+        def fit(model, loader, opt):
+            pe = PrivacyEngine(model.parameters(), 1.0, 1.0)
+            for x, y in loader:
+                opt.zero_grad()
+                crit(model(x), y).backward()
+                pe.clip_gradients()
+                pe.add_noise()
+                opt.step()
+        """,
+    "in a function that vmap takes, by inner products": """
+        '''DP-SGD in JAX: per-example clipping.'''
+        import jax, optax
+        import jax.numpy as jnp
+        tx = optax.adam(1e-3)
+        @jax.jit
+        def dpsgd_step(params, opt_state, xb, yb):
+            def per_example(x, y):
+                g = jax.grad(loss_fn)(params, x, y)
+                leaves = jax.tree_util.tree_leaves(g)
+                n = jnp.sqrt(sum(jnp.vdot(l, l) for l in leaves))
+                return jax.tree_util.tree_map(lambda l: l / jnp.maximum(n / 1.0, 1.0), g)  # !NM032
+            gs = jax.vmap(per_example)(xb, yb)
+            g = jax.tree_util.tree_map(lambda l: l.sum(0) / 128, gs)
+            upd, opt_state = tx.update(g, opt_state, params)
+            return optax.apply_updates(params, upd), opt_state
+        """,
+    "single records, added up in lists": """
+        # DP-SGD
+        import torch
+        def train(model, loader, opt, C, z, lot):
+            for xb, yb in loader:
+                acc = [torch.zeros_like(p) for p in model.parameters()]
+                for x, y in zip(xb, yb):
+                    opt.zero_grad()
+                    loss_fn(model(x.unsqueeze(0)), y.unsqueeze(0)).backward()
+                    torch.nn.utils.clip_grad_norm_(model.parameters(), C)
+                    acc = [a + p.grad for a, p in zip(acc, model.parameters())]
+                for p, a in zip(model.parameters(), acc):
+                    p.grad = (a + z * C * torch.randn_like(a)) / lot
+                opt.step()
+        """,
+    "single records, by the numbers that were drawn": """
+        # DP-SGD
+        import torch
+        def train(model, X, Y, opt, C, z, lot, rate, T):
+            for t in range(T):
+                picked = (torch.rand(len(X)) < rate).nonzero().flatten().tolist()
+                acc = [torch.zeros_like(p) for p in model.parameters()]
+                for k in picked:
+                    opt.zero_grad()
+                    loss_fn(model(X[k:k+1]), Y[k:k+1]).backward()
+                    torch.nn.utils.clip_grad_norm_(model.parameters(), C)
+                    for a, p in zip(acc, model.parameters()):
+                        a.add_(p.grad)
+                for p, a in zip(model.parameters(), acc):
+                    p.grad = (a + z * C * torch.randn_like(a)) / lot
+                opt.step()
+        """,
+    "single records, by a function": """
+        # DP-SGD
+        import torch
+        def record_gradient(model, x, y, C):
+            model.zero_grad()
+            loss_fn(model(x), y).backward()
+            torch.nn.utils.clip_grad_norm_(model.parameters(), C)
+            return [p.grad.clone() for p in model.parameters()]
+        def train(model, X, Y, opt, C, z, lot, T):
+            for t in range(T):
+                total = None
+                for i in range(len(X)):
+                    g = record_gradient(model, X[i:i+1], Y[i:i+1], C)
+                    total = g if total is None else [a + b for a, b in zip(total, g)]
+                for p, a in zip(model.parameters(), total):
+                    p.grad = (a + z * C * torch.randn_like(a)) / lot
+                opt.step()
+        """,
+    "single records, by a function in a list": """
+        # DP-SGD
+        import torch
+        def grad_one(model, x, y, C):
+            model.zero_grad()
+            loss_fn(model(x), y).backward()
+            torch.nn.utils.clip_grad_norm_(model.parameters(), C)
+            return [p.grad.clone() for p in model.parameters()]
+        def train(model, xb, yb, opt, C, z, lot):
+            gs = [grad_one(model, a[None], b[None], C) for a, b in zip(xb, yb)]
+            for p, several in zip(model.parameters(), zip(*gs)):
+                s = torch.stack(several).sum(0)
+                p.grad = (s + z * C * torch.randn_like(s)) / lot
+            opt.step()
+        """,
 }
 
 

@@ -47,6 +47,10 @@ class Settings:
             case ast.Attribute(attr="__dict__", value=owner):
                 return self._of_object(owner, scope, depth - 1)
             case ast.Attribute():
+                holder = self._classes.get(last_name(node.value))
+                of_class = None if holder is None else _defaults(holder).get(node.attr)
+                if of_class is not None:
+                    return self.entries(of_class, scope, depth - 1)
                 kept = self._syntax.attributes(node, scope)
                 return _agreed(self.entries(one.expression, one.scope, depth - 1) for one in kept)
             case ast.Name(id=name) if (at := scope.visible(name)) is not None:

@@ -83,7 +83,7 @@ def _privatizer(node: ast.expr, scope: Scope, script: Script, depth: int = 4) ->
     return next((one for one in found if one is not None), None)
 
 
-def _divided(node: ast.expr, scope: Scope, script: Script, depth: int = 6) -> bool:
+def _divided(node: ast.expr, scope: Scope, script: Script, depth: int = 9) -> bool:
     """Whether a size of the data is divided by on the way to a value: a mean, or a division by a length."""
     script.work.spend()
     if depth == 0:
@@ -103,6 +103,12 @@ def _divided(node: ast.expr, scope: Scope, script: Script, depth: int = 6) -> bo
                 for each in values[:5]
                 if each.expression is not node
             ) or _divided_in_place(name, at, node, script)
+        case ast.Name(id=name) if (at := scope.visible(name)) is not None:
+            return any(
+                _divided(each, one.scope, script, depth - 1)
+                for one in at.looped.get(name, [])[:3]
+                for each in _elements(name, one.expression, script)
+            )
         case ast.Attribute() if not isinstance(node.value, ast.Name) or node.value.id != "self":
             # p.grad
             values = [one for one in script.syntax.attributes(node) if one.scope is scope and one.line < node.lineno]
@@ -118,6 +124,20 @@ def _divided(node: ast.expr, scope: Scope, script: Script, depth: int = 6) -> bo
             return _divided(inside, there, script, depth - 1)
         case _:
             return False
+
+
+def _elements(name: str, over: ast.expr, script: Script) -> list[ast.expr]:
+    """What a name stands for one of, in a loop over one thing or over several at once."""
+    loop = script.parents.get(over)
+    target = getattr(loop, "target", None)
+    if isinstance(target, ast.Name):
+        return [over]
+    match over:
+        case ast.Call(func=ast.Name(id="zip"), args=arguments) if isinstance(target, ast.Tuple):
+            named = [last_name(one) for one in target.elts]
+            return [each for one, each in zip(named, arguments, strict=False) if one == name]
+        case _:
+            return []
 
 
 def _divided_in_place(name: str, at: Scope, node: ast.Name, script: Script) -> bool:

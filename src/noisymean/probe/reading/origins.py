@@ -165,7 +165,8 @@ class Origins:
         if summed is None:
             return {Origin.UNKNOWN}
         called = names_in(summed)
-        powers = any(isinstance(one, ast.Pow) for one in ast.walk(summed)) or {"square", "norm", "pow"} & set(called)
+        powers = any(isinstance(one, ast.Pow) or _squares(one) for one in ast.walk(summed))
+        powers = powers or bool({"square", "norm", "pow"} & set(called))
         if powers and not any(names.MASK.search(name) for name in called):
             return {Origin.NORM}
         return {Origin.BATCH if self._is_mask(Value(summed, value.scope), Trail(trail.depth)) else Origin.UNKNOWN}
@@ -344,6 +345,15 @@ def _length(node: ast.expr) -> set[Origin]:
     if names.DATA.search(name) and not names.BATCH.search(name):
         return {Origin.DATASET}
     return {Origin.BATCH}
+
+
+def _squares(node: ast.AST) -> bool:
+    """`vdot(x, x)`."""
+    match node:
+        case ast.Call(func=function, args=[one, other]) if last_name(function) in ("vdot", "dot", "inner"):
+            return ast.dump(one) == ast.dump(other)
+        case _:
+            return False
 
 
 def _first_axis(call: ast.Call) -> bool:
