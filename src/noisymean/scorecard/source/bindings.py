@@ -18,6 +18,8 @@ from noisymean.lint.script import Script
 SET_FROM_OUTSIDE = re.compile(rb"\.([A-Za-z_]\w*)\s*=(?!=)")
 _SET_BY_TEXT = re.compile(r"exec|eval|setattr|globals|locals|vars|__import__|import_module|reload|patch|load_module")
 _DEEPEST = 12
+# So many nodes are looked at in the time in which a value is followed by one step.
+_AT_ONCE = 20
 
 
 @final
@@ -47,6 +49,11 @@ class Bindings:
         )
         attributes = any(isinstance(one, ast.Attribute) and one.attr == "__dict__" for one in self.script.nodes)
         return named or starred or attributes
+
+    def scan(self) -> list[ast.AST]:
+        """All nodes of the file. To look at all of them is work, and there is a limit to that in each file."""
+        self.script.work.spend(len(self.script.nodes) // _AT_ONCE + 1)
+        return self.script.nodes
 
     @cached_property
     def _bound(self) -> dict[str, list[ast.AST]]:

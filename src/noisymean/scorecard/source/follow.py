@@ -173,7 +173,7 @@ class _Follower:
 
     def _need_nothing_inner(self) -> None:
         """Nobody reaches into what Opacus does."""
-        for node in self.script.nodes:
+        for node in self.bindings.scan():
             match node:
                 case ast.Attribute(attr=name) if name in _INNER:
                     raise _Lost(node, f"the file reaches for .{name}")
@@ -209,7 +209,7 @@ class _Follower:
         if given.id != model:
             self._need_bound_before(given.id)
             self.tracked.add(here, given.id, Role.MODEL)
-        for node in self.script.nodes:
+        for node in self.bindings.scan():
             match node:
                 case ast.Name(id=name, ctx=ast.Load()) if name == given.id and self.script.scope_of(node) is here:
                     if node.lineno < self.statement.lineno and not self._is_set_up(node):
@@ -278,7 +278,7 @@ class _Follower:
         again = True
         while again:
             again = False
-            for node in self.script.nodes:
+            for node in self.bindings.scan():
                 match node:
                     case ast.Call(func=ast.Name(id=name)) if (function := self._own_function(name)) is not None:
                         scope = self.script.syntax.scopes[function]
@@ -322,7 +322,7 @@ class _Follower:
         """Everything that is done with one name is in view."""
         if scope is not self.script.scope_of(self.statement) and role is not Role.CUT_LOADER:
             self._need_handed_everywhere(scope, name, role)
-        for node in self.script.nodes:
+        for node in self.bindings.scan():
             if not isinstance(node, ast.Name) or node.id != name or not isinstance(node.ctx, ast.Load):
                 continue
             if self.role(node) is role and self.script.scope_of(node).visible(name) is scope:
@@ -410,7 +410,7 @@ class _Follower:
     def _loops(self) -> tuple[Loop, ...]:
         """The loops that step on this optimizer, each of them plain."""
         found = []
-        for node in self.script.nodes:
+        for node in self.bindings.scan():
             match node:
                 case ast.Call(func=ast.Attribute(attr="step", value=owner)) if self.role(owner) is Role.OPTIMIZER:
                     loop = next(iter(self.script.loops_around(node)), None)
@@ -430,7 +430,7 @@ class _Follower:
 def others_that_train(runs: list[Run], bindings: Bindings) -> NotFollowed | None:
     """A step or a backward() that is in no loop of any of these runs, and is no scheduler's."""
     known = {id(one) for run in runs for loop in run.loops for one in (loop.step.func, loop.backward.func)}
-    for node in bindings.script.nodes:
+    for node in bindings.scan():
         if not isinstance(node, ast.Attribute) or node.attr not in ("step", "backward") or id(node) in known:
             continue
         made = bindings.value(node.value)

@@ -35,6 +35,8 @@ _NO_MATTER = frozenset(
     }
 )
 _ACCOUNTANT = ("noisymean.integrations.opacus.Accountant", "noisymean.integrations.opacus.accountant.Accountant")
+# What a loop is worth, of the work that a file may take.
+_LOOP = 200
 _TARGETS = ("target_epsilon", "target_delta", "epochs")
 
 
@@ -85,6 +87,7 @@ def _now_and_then(bindings: Bindings) -> ast.AST | None:
         if not isinstance(condition, ast.If) or loop is None or call.node.args:
             continue
         counted = any(isinstance(one, ast.BinOp) and isinstance(one.op, ast.Mod) for one in ast.walk(condition.test))
+        script.work.spend(_LOOP)
         outside = [one for part in loop.body if part is not condition for one in ast.walk(part)]
         back = any(isinstance(one, ast.Attribute) and one.attr == "backward" for one in outside)
         owner = "" if call.owner is None else last_name(call.owner)
@@ -271,7 +274,7 @@ def _seeds_the_batches(site: Site) -> ast.AST | None:
 def _accounts_otherwise(site: Site) -> ast.AST | None:
     """An epsilon that is not this engine's, or an accountant that somebody puts in the place of Opacus' own."""
     bindings, script = site.bindings, site.bindings.script
-    for node in script.nodes:
+    for node in bindings.scan():
         match node:
             case ast.Attribute(attr="accountant", ctx=ast.Store() | ast.Del()):
                 match script.parents[node]:
