@@ -282,6 +282,8 @@ TRICKS: dict[str, tuple[list[tuple[str, str]], frozenset[str] | set[str]]] = {
     "a class of the constant's name": (
         [(NOISE, "noise_multiplier=SIGMA"), ("DELTA = 1e-5\n", "DELTA = 1e-5\nSIGMA = 1.1\n\n\nclass SIGMA:\n    pass\n")], {"P05", "P08"},
     ),
+    "delta is one over a number that may be that of the records": ([("delta=DELTA", "delta=1 / 60_000")], {"P09"}),
+    "and behind a name": ([("DELTA = 1e-5", "DELTA = 1 / 60_000")], {"P09"}),
     "delta is in a dictionary": ([("get_epsilon(delta=DELTA)", "get_epsilon(**args.delta)")], {"P09"}),
     "another accountant is told another delta": ([(CALL, CALL + "        print(args.eps(target_delta=1 / args.records))\n")], {"P09"}),
     "calibrated for a delta of the data": (

@@ -139,6 +139,18 @@ class Bindings:
             case _:
                 return None
 
+    def is_quotient(self, node: ast.expr | None, depth: int = _DEEPEST) -> bool:
+        """Whether a number that is written down is written as one over another, here or behind a name."""
+        match node:
+            case ast.BinOp(op=ast.Div()):
+                return True
+            case ast.BinOp(left=left, right=right) if depth:
+                return self.is_quotient(left, depth - 1) or self.is_quotient(right, depth - 1)
+            case ast.Name() if depth:
+                return self.is_quotient(self.value(node), depth - 1)
+            case _:
+                return False
+
     def rate(self, node: ast.expr | None) -> float | None:
         """A number, or one that is written as text, as in sample_rate="1/100"."""
         match node:

@@ -67,6 +67,9 @@ def _other_delta(call: Called, bindings: Bindings) -> Iterator[Fact]:
 def _delta(told: ast.expr | None, call: Called, bindings: Bindings) -> Fact:
     place = bindings.script.text.place(call.node)
     number = bindings.number(told)
+    if number is not None and bindings.is_quotient(told):
+        says = f"delta is {number:g}, a quotient: whether it is one over the number of records is not in view"
+        return Fact(pitfalls.DELTA, Outcome.NOT_CHECKABLE, says, place)
     if number is not None and not call.hides:
         return Fact(pitfalls.DELTA, Outcome.PASSED, f"delta is {number:g}, a constant", place)
     if told is not None and bindings.script.is_of_the_data(told, call.scope):
