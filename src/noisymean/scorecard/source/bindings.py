@@ -29,6 +29,10 @@ class Bindings:
     def __init__(self, script: Script, outside: frozenset[str] = frozenset()) -> None:
         self.script, self._outside = script, outside
 
+    def changed_outside(self, names: frozenset[str]) -> str | None:
+        """One of these names, if another file sets an attribute that is called so."""
+        return next(iter(sorted(self._outside & names)), None)
+
     def is_set_outside(self, *texts: str) -> bool:
         """Whether another file may set a name that is in one of these expressions."""
         return any(name in self._outside for text in texts for name in re.findall(r"[A-Za-z_]\w*", text))
@@ -47,7 +51,11 @@ class Bindings:
         starred = any(
             isinstance(one, ast.ImportFrom) and any(name.name == "*" for name in one.names) for one in self.script.nodes
         )
-        attributes = any(isinstance(one, ast.Attribute) and one.attr == "__dict__" for one in self.script.nodes)
+        attributes = any(
+            isinstance(one, ast.Attribute)
+            and (one.attr == "__dict__" or (one.attr == "modules" and self.script.syntax.is_module(one.value)))
+            for one in self.script.nodes
+        )
         return named or starred or attributes
 
     def scan(self) -> list[ast.AST]:

@@ -31,6 +31,17 @@ _INNER = frozenset(
         *("history", "get_optimizer_hook_fn", "register_full_backward_hook", "register_forward_hook"),
     }
 )
+# Of these no file sets one unless it changes Opacus.
+_STEPS_OF_OPACUS = frozenset(
+    {"add_noise", "scale_grad", "clip_and_accumulate", "pre_step", "_generate_noise", "step_hook", "make_private"}
+)
+# What make_private may be told; anything else may change what a step is.
+_TOLD = frozenset(
+    {
+        *("module", "optimizer", "data_loader", "noise_multiplier", "max_grad_norm", "poisson_sampling", "clipping"),
+        *("rand_on_empty", "noise_generator", "grad_sample_mode", "target_epsilon", "target_delta", "epochs"),
+    }
+)
 _SET = frozenset(
     {
         *("expected_batch_size", "loss_reduction", "max_grad_norm", "noise_multiplier", "generator", "secure_mode"),
@@ -163,16 +174,19 @@ class _Follower:
             raise _Lost(node, "where the engine comes from is not in view")
         if node.args or any(one.arg is None for one in node.keywords):
             raise _Lost(node, "what make_private is told is not all in view (**keywords)")
+        if strange := sorted(self.call.keywords.keys() - _TOLD):
+            raise _Lost(node, f"make_private is told {strange[0]}")
         mode = self.call.keywords.get("grad_sample_mode")
         if mode is not None and not (isinstance(mode, ast.Constant) and mode.value in ("hooks", "ew", "functorch")):
             raise _Lost(node, "grad_sample_mode is none of hooks, ew and functorch")
-        for name in ("clipping", "distributed"):
-            given = self.call.keywords.get(name)
-            if given is not None and not (isinstance(given, ast.Constant) and given.value in ("flat", False)):
-                raise _Lost(node, f"{name} is not the default")
+        given = self.call.keywords.get("clipping")
+        if given is not None and not (isinstance(given, ast.Constant) and given.value == "flat"):
+            raise _Lost(node, "clipping is not the default")
 
     def _need_nothing_inner(self) -> None:
         """Nobody reaches into what Opacus does."""
+        if name := self.bindings.changed_outside(_STEPS_OF_OPACUS):
+            raise _Lost(self.call.node, f"another file sets .{name}")
         for node in self.bindings.scan():
             match node:
                 case ast.Attribute(attr=name) if name in _INNER:

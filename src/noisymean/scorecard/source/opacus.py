@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
+from noisymean.mechanisms import LEAST_NOISE
 from noisymean.probe.reading.nodes import last_name
 from noisymean.scorecard import pitfalls
 from noisymean.scorecard.source.bindings import Bindings
@@ -208,7 +209,7 @@ def _noise(site: Site) -> Fact:
     number = site.bindings.number(site.call.keywords.get("noise_multiplier"))
     if number is None:
         return site.unknown(pitfall, "the noise multiplier is not a number that is written down, and may be 0")
-    if number <= 0.0:
+    if number < LEAST_NOISE:
         return site.found(pitfall, f"the noise multiplier is {number:g}")
     return site.passed(pitfall, f"Opacus adds noise, multiplier {number:g}")
 
