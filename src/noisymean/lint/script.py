@@ -32,6 +32,7 @@ _MOST_VALUES = 20
 # Most people who train with DP say so somewhere; some words are also those of others, and count where two of them meet.
 _VOCABULARY = re.compile(
     r"differential(ly)?[\s_-]*priva|\bdp[-_ ]?(sgd|adam|fedavg|ftrl|train|optim|mech)|dpsgd|dp_sgd|privacy|privati[sz]"
+    r"|\bprivate[-_ ]?(sgd|gd|gradient|learn|train|logistic|linear|regression|erm)"
     r"|make_private|noise_?mult|opacus|l2_norm_clip|\b(compute_|get_)?rdp\b|rdp_?accountant|moments?_?accountant",
     re.IGNORECASE,
 )
@@ -341,7 +342,7 @@ class Script:
             case ast.Name(id=name) if (at := scope.visible(name, looped=False)) is not None:
                 values = at.assigned.get(name, [])
                 if name in at.parameters():
-                    values = [*values, *(self.syntax.passed(name, at) or self._default(name, at))]
+                    values = [*values, *self._passed(name, at)]
                 return self._only(values, depth)
             case ast.Attribute(attr=name):
                 # what a field is by default is what it is only if nobody says otherwise
@@ -378,6 +379,12 @@ class Script:
             None if one.index is not None else self.constant(one.expression, one.scope, depth - 1) for one in values[:9]
         }
         return found.pop() if len(found) == 1 and len(values) < 9 else None
+
+    def _passed(self, name: str, scope: Scope) -> list[Value]:
+        """What a parameter is in the calls that are in view; its default only where one of these leaves it out."""
+        calls = self.syntax.calls.get(scope.called, []) if scope.called else []
+        given = self.syntax.passed(name, scope)
+        return given if len(given) >= len(calls) else [*given, *self._default(name, scope)]
 
     def _default(self, name: str, scope: Scope) -> list[Value]:
         """What a parameter is if nobody says otherwise."""

@@ -37,13 +37,19 @@ def divides(script: Script) -> Iterator[Finding]:
     seen: set[int] = set()
     done: set[tuple[ast.AST | None, str]] = set()
     # the noise of a mean is divided as the mean is, which is one fault where both are in view
+    scaled = {
+        script.statement_of(one.node)
+        for one in noise.additions
+        if any(isinstance(each, ast.Div | ast.FloorDiv) for each in script.work.walk(one.noise))
+    }
     for one in sorted(Candidates(script.syntax).statements(), key=lambda one: (one.role is Role.NOISE, one.line)):
         rule = _rule(one)
         if rule is None or one.line in seen:
             continue
         node = script.statements_at.get(one.line, script.tree)
         place = (script.function_of(node), rule)
-        if (one.role is not Role.NOISE or place not in done) and (one.noisy or _gets_noise(node, script)):
+        of_noise = one.role is Role.NOISE or node in scaled
+        if (not of_noise or place not in done) and (one.noisy or _gets_noise(node, script)):
             seen.add(one.line)
             done.add(place)
             yield script.found(rule, node, f"Here: by {one.by}.")

@@ -75,6 +75,9 @@ def _is_share(node: ast.expr, scope: Scope, script: Script, depth: int = 3) -> b
                 and bool(arguments)
                 and _counts_records(arguments[0], scope, script)
             )
+        case ast.Call(func=ast.Name(id=name)) if depth and name in script.syntax.defined:
+            returned = script.syntax.returned.get(name, [])[:3]
+            return any(_is_share(one.expression, one.scope, script, depth - 1) for one in returned)
         case ast.IfExp(body=one, orelse=other) | ast.BoolOp(values=[one, *_, other]) if depth:
             return any(_is_share(each, scope, script, depth - 1) for each in (one, other))
         case _:
@@ -307,12 +310,12 @@ def accounted(script: Script) -> Iterator[Finding]:
 
 def _subsamples(call: Called, script: Script) -> bool:
     """Whether it is told a rate or a batch size."""
-    if call.name == "PoissonSampledDpEvent":
-        return True
     told = {*call.keywords, *(name for one in call.arguments for name in names_in(one))}
     rates = re.compile(r"rate|prob|batch|^q$|^n$|sampling", re.IGNORECASE)
     is_own = script.syntax.defined[call.name] and call.name != "step"
-    return any(map(rates.search, told)) and not is_own
+    # the numbers themselves, where there are enough of them for a rate
+    several = call.name == "PoissonSampledDpEvent" or (call.name.startswith("compute_") and len(call.arguments) >= 3)
+    return (several or any(map(rates.search, told))) and not is_own
 
 
 def _draws_poisson(script: Script) -> bool:
