@@ -26,6 +26,7 @@ _ACCOUNTS = re.compile(
     r"|RDPAccountant|PRVAccountant|GaussianAccountant|get_privacy_spent|compute_epsilon|compute_eps_poisson|compute_mu_poisson"
     r"|DPSGDAccountant|compute_dpsgd\w*|get_eps_audit|MomentsAccountant|dpsgd_event|dpsgd_epsilon"
 )
+_TOLD_A_RATE = re.compile(r"compute_(rdp|dp_?sgd|(eps|mu)_poisson)")
 _POISSON = re.compile(
     r"poisson|WithReplacementSampler|DPDataLoader|binomial|bernoulli|make_private|balls_in_bins|random_allocation",
     re.IGNORECASE,
@@ -314,8 +315,8 @@ def _subsamples(call: Called, script: Script) -> bool:
     rates = re.compile(r"rate|prob|batch|^q$|^n$|sampling", re.IGNORECASE)
     is_own = script.syntax.defined[call.name] and call.name != "step"
     # the numbers themselves, where there are enough of them for a rate
-    several = call.name == "PoissonSampledDpEvent" or (call.name.startswith("compute_") and len(call.arguments) >= 3)
-    return (several or any(map(rates.search, told))) and not is_own
+    several = call.name == "PoissonSampledDpEvent" or (_TOLD_A_RATE.match(call.name) and len(call.arguments) >= 3)
+    return bool(several or any(map(rates.search, told))) and not is_own
 
 
 def _draws_poisson(script: Script) -> bool:
