@@ -15,8 +15,8 @@ from noisymean.scorecard.value import Scorecard
 def check(subject: Any, *, exclude: Sequence[str] = (), **told: Any) -> Scorecard:
     """One line for each known pitfall of training with DP: passed, found, or not checkable here, with the reason.
 
-    `subject` is a script, a notebook or a folder, which is read and never run, `exclude` leaves out files or folders of it. Or it
-    is an engine of Opacus, or the optimizer that make_private returned; then what else is `told` is for
+    `subject` is a script, a notebook, a folder or a list of these, which is read and never run; `exclude` leaves out files or
+    folders of it. Or it is an engine of Opacus, or the optimizer that make_private returned; then what else is `told` is for
     `noisymean.integrations.opacus.check`, above all `data_loader`, the one that make_private returned.
 
     >>> import tempfile, pathlib
@@ -27,14 +27,16 @@ def check(subject: Any, *, exclude: Sequence[str] = (), **told: Any) -> Scorecar
     >>> card["P06"].outcome.value, card["P06"].why
     ('found', 'train.py:1: NM003 poisson-sampling-off')
     """
-    if isinstance(subject, str | os.PathLike):
+    several = [subject] if isinstance(subject, str | os.PathLike) else subject
+    if isinstance(several, list | tuple) and all(isinstance(one, str | os.PathLike) for one in several) and several:
         if told:
             name, value = next(iter(told.items()))
             raise InvalidInput(name, value, "left out for files", "it is for an engine or an optimizer of Opacus")
-        path = Path(subject)
-        if not path.exists():
-            raise InvalidInput("subject", str(path), "an existing file or folder", "check the spelling")
-        return check_source([path], path.as_posix(), exclude=exclude)
+        paths = [Path(one) for one in several]
+        for path in paths:
+            if not path.exists():
+                raise InvalidInput("subject", str(path), "an existing file or folder", "check the spelling")
+        return check_source(paths, ", ".join(path.as_posix() for path in paths), exclude=exclude)
     if exclude:
         raise InvalidInput("exclude", list(exclude), "left out for an engine", "it is for files")
     # nobody who only reads files needs torch

@@ -282,6 +282,13 @@ TRICKS: dict[str, tuple[list[tuple[str, str]], frozenset[str] | set[str]]] = {
     "a class of the constant's name": (
         [(NOISE, "noise_multiplier=SIGMA"), ("DELTA = 1e-5\n", "DELTA = 1e-5\nSIGMA = 1.1\n\n\nclass SIGMA:\n    pass\n")], {"P05", "P08"},
     ),
+    "delta is one over a number that may be that of the records": ([("delta=DELTA", "delta=1 / 60_000")], {"P09"}),
+    "and behind a name": ([("DELTA = 1e-5", "DELTA = 1 / 60_000")], {"P09"}),
+    "packages are put in each other's place": (
+        [("import secrets\n", "import secrets\nimport sys\n"), (MAIN, MAIN + "    sys.modules['opacus'] = args.package\n")], STEPS,
+    ),
+    "hardly any noise": ([(NOISE, "noise_multiplier=1e-9")], {"P05"}),
+    "something else that is told": ([(NOISE, NOISE + ", wrap_model=False")], STEPS),
     "delta is in a dictionary": ([("get_epsilon(delta=DELTA)", "get_epsilon(**args.delta)")], {"P09"}),
     "another accountant is told another delta": ([(CALL, CALL + "        print(args.eps(target_delta=1 / args.records))\n")], {"P09"}),
     "calibrated for a delta of the data": (
@@ -412,6 +419,7 @@ def test_of_a_step_of_ones_own_the_denominator_is_seen(tmp_path: Path) -> None:
         ("import train\n\ntrain.DENOMINATOR = len(open('data.csv').readlines())\n", {"P01"}),
         ("# differential privacy\nfrom mine import privately\n\nprivately(model).fit(x, y)\n", PASSED - {"P09"}),
         ("import torch\n\n# epsilon and noise\ndef f(:\n", PASSED),
+        ("import opacus\n\nopacus.optimizers.DPOptimizer.add_noise = print\n", STEPS | {"P12", "P13"}),
         ("import optax\n\nstep = optax.contrib.dpsgd(0.1, 1.0, 1.1, seed=3)\n", PASSED - {"P09"}),
         (spoiled(("poisson_loader(train_set, sample_rate=\"1/100\")", "args.loader")), {"P06", "P07", "P10", "P11"}),
         (spoiled(("delta=DELTA", "delta=args.delta")), {"P09"}),

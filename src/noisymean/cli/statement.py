@@ -62,7 +62,9 @@ def command(
     out: Annotated[str | None, text("FILE", "Write it there.", show_default=False)] = None,
     no_gdp: Annotated[
         bool,
-        flag("--no-gdp", "Leave out mu-GDP and its regret, which take seconds, and of few records up to a minute."),
+        flag(
+            "--no-gdp", "Leave out mu-GDP and its regret, which take seconds, of few records or rounds a minute or two."
+        ),
     ] = False,
     *,
     published: Published,

@@ -31,6 +31,7 @@ _LARGEST = 10**15
 # Most people who train with DP say so somewhere; some words are also those of others, and count where two of them meet.
 _VOCABULARY = re.compile(
     r"differential(ly)?[\s_-]*priva|\bdp[-_ ]?(sgd|gd\b|gradient|adam|fedavg|ftrl|train|optim|mech)|dpsgd|dp_sgd"
+    r"|\bprivate[-_ ]?(sgd|gd|gradient|learn|train|logistic|linear|regression|erm)"
     r"|privacy|privati[sz]|make_private|noise_?mult|opacus|l2_norm_clip|\b(compute_|get_)?rdp\b|rdp_?accountant|moments?_?accountant",
     re.IGNORECASE,
 )
@@ -326,7 +327,7 @@ class Script:
             case ast.Name(id=name) if (at := scope.visible(name, looped=False)) is not None:
                 values = at.assigned.get(name, [])
                 if name in at.parameters():
-                    values = [*values, *(self.syntax.passed(name, at) or self._default(name, at))]
+                    values = [*values, *self._passed(name, at)]
                 return self._only(values, depth)
             case ast.Attribute(attr=name):
                 values = [*self.syntax.attributes(node, scope), *self._of_classes(name)]
@@ -393,6 +394,12 @@ class Script:
             None if one.index is not None else self.constant(one.expression, one.scope, depth - 1) for one in values[:9]
         }
         return found.pop() if len(found) == 1 and len(values) < 9 else None
+
+    def _passed(self, name: str, scope: Scope) -> list[Value]:
+        """What a parameter is in the calls that are in view; its default only where one of these leaves it out."""
+        calls = self.syntax.calls.get(scope.called, []) if scope.called else []
+        given = self.syntax.passed(name, scope)
+        return given if len(given) >= len(calls) else [*given, *self._default(name, scope)]
 
     def _default(self, name: str, scope: Scope) -> list[Value]:
         """What a parameter is if nobody says otherwise."""

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 # Places of what was found in the reason of a line, of anything else one; all of them are in the JSON.
 _NAMED = 3
+# Facts that a line keeps: more is no code of people.
+_KEPT = 1_000
 
 
 class Outcome(Enum):
@@ -80,6 +82,8 @@ class Line:
     pitfall: Pitfall
     outcome: Outcome
     facts: tuple[Fact, ...]
+    # facts that were left out
+    more: int = 0
 
     @property
     def open(self) -> bool:
@@ -96,7 +100,7 @@ class Line:
         for one in self.facts[:most]:
             said.setdefault(one.what, []).append("" if one.place is None else str(one.place))
         named = ["; ".join(_after(places, what) for what, places in said.items())]
-        more = len(self.facts) - most
+        more = len(self.facts) - most + self.more
         return "; ".join([*named, *([f"and {more:,} more"] if more > 0 else [])])
 
 
@@ -111,11 +115,15 @@ def line_of(pitfall: Pitfall, facts: Iterable[Fact]) -> Line:
     found = tuple(one for one in own if one.outcome is Outcome.FOUND)
     if found:
         # what no comment silences comes first
-        return Line(pitfall, Outcome.FOUND, tuple(sorted(found, key=lambda one: one.silenced is not None)))
+        return _kept(pitfall, Outcome.FOUND, sorted(found, key=lambda one: one.silenced is not None))
     left = tuple(one for one in own if one.outcome is Outcome.NOT_CHECKABLE)
     if left or not own:
-        return Line(pitfall, Outcome.NOT_CHECKABLE, left)
-    return Line(pitfall, Outcome.PASSED, own)
+        return _kept(pitfall, Outcome.NOT_CHECKABLE, left)
+    return _kept(pitfall, Outcome.PASSED, own)
+
+
+def _kept(pitfall: Pitfall, outcome: Outcome, facts: Sequence[Fact]) -> Line:
+    return Line(pitfall, outcome, tuple(facts[:_KEPT]), max(len(facts) - _KEPT, 0))
 
 
 @final

@@ -14,8 +14,9 @@ from torch import nn
 
 from noisymean.grounds import About, Known
 from noisymean.integrations.opacus import seen as opacus
+from noisymean.integrations.opacus.facts import Stretch
 from noisymean.integrations.opacus.inspection import Inspection, inspect
-from noisymean.integrations.opacus.sampler import makes_up_records
+from noisymean.integrations.opacus.sampler import Drawn, makes_up_records
 from noisymean.integrations.opacus.watch import Watch
 from noisymean.scorecard import pitfalls
 from noisymean.scorecard.pitfalls import Pitfall
@@ -54,13 +55,24 @@ class _Engine:
         return f"a step was taken on {number} batches" if number else "a step was taken on batches of another rate"
 
     @property
+    def _own(self) -> list[Stretch]:
+        """As our own accountant saw them: a loader that is shown afterwards need not be the one that the steps came from."""
+        hook = opacus.told(self.optimizer)
+        return [] if hook is None or self.watch is None else list(hook.accountant.stretches())
+
+    @property
+    def drawn(self) -> list[Drawn]:
+        """How the batches of each stretch were drawn, by who looked at them; else by the loader that is shown."""
+        own = self._own
+        seen = own if len(own) == len(self.found.stretches) else self.found.stretches
+        return [one.seen.drawn for one in seen]
+
+    @property
     def looked(self) -> bool:
         """Whether steps were taken, and each of them was looked at when it was, with the batches of a loader that is known."""
         if self.watch is None or not self.found.taken:
             return False
-        # a loader that is shown afterwards need not be the one that the steps came from
-        hook = opacus.told(self.optimizer)
-        own = [] if hook is None else hook.accountant.stretches()
+        own = self._own
         return all(
             not one.seen.announced and one.seen.drawn.known is Known.SEEN and one.seen.drawn.sampling for one in own
         )
@@ -142,7 +154,9 @@ def _of_the_optimizer(looked: _Engine) -> Iterator[Fact]:
     optimizer, clips = looked.optimizer, opacus.clipper_of(looked.optimizer)
     steps = (pitfalls.NOISE_APART, pitfalls.OTHER_BOUND, pitfalls.CLIPPING, pitfalls.NO_NOISE)
     if looked.watch is not None and looked.watch.noise_missing:
-        yield _fact(pitfalls.NO_NOISE, Outcome.FOUND, "a step was taken without noise, whatever the noise multiplier is")
+        yield _fact(
+            pitfalls.NO_NOISE, Outcome.FOUND, "a step was taken without noise, whatever the noise multiplier is"
+        )
     if changed := opacus.changed(optimizer):
         yield from (_fact(one, Outcome.NOT_CHECKABLE, changed) for one in steps)
         return
@@ -179,8 +193,8 @@ def _of_the_optimizer(looked: _Engine) -> Iterator[Fact]:
 
 
 def _sampling(looked: _Engine) -> Fact:
-    pitfall, stretches = pitfalls.SAMPLING, looked.found.stretches
-    drawn = [one.seen.drawn for one in stretches]
+    pitfall = pitfalls.SAMPLING
+    drawn = looked.drawn
     strange = next((one for one in drawn if one.poisson is False), None)
     if strange is not None and not (looked.found.watched and not strange.other):
         return _fact(pitfall, Outcome.FOUND, f"{strange.in_words} ({strange.how}), accounted for as Poisson")
@@ -202,8 +216,8 @@ def _sampling(looked: _Engine) -> Fact:
 
 def _rate(looked: _Engine) -> Fact:
     pitfall = pitfalls.RATE
-    for one in looked.found.stretches:
-        drawn, written = one.seen.drawn, f"{one.sample_rate:.6g}"
+    for one, drawn in zip(looked.found.stretches, looked.drawn, strict=True):
+        written = f"{one.sample_rate:.6g}"
         if drawn.public_rate and drawn.known is Known.SEEN and drawn.rate == one.sample_rate:
             continue
         if one.seen.public.sample_rate is not None:

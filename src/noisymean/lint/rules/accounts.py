@@ -18,6 +18,7 @@ _ACCOUNTS = re.compile(
     r"|RDPAccountant|PRVAccountant|GaussianAccountant|get_privacy_spent|compute_epsilon|compute_eps_poisson|compute_mu_poisson"
     r"|DPSGDAccountant|compute_dpsgd\w*|get_eps_audit|MomentsAccountant|dpsgd_event|dpsgd_epsilon"
 )
+_TOLD_A_RATE = re.compile(r"compute_(rdp|dp_?sgd|(eps|mu)_poisson)")
 _POISSON = re.compile(
     r"poisson|WithReplacementSampler|DPDataLoader|binomial|bernoulli|make_private|balls_in_bins|random_allocation",
     re.IGNORECASE,
@@ -60,12 +61,12 @@ def accounted(script: Script) -> Iterator[Finding]:
 
 def _subsamples(call: Called, script: Script) -> bool:
     """Whether it is told a rate or a batch size."""
-    if call.name == "PoissonSampledDpEvent":
-        return True
     told = {*call.keywords, *(name for one in call.arguments for name in names_in(one))}
     rates = re.compile(r"rate|prob|batch|^q$|^n$|sampling", re.IGNORECASE)
     is_own = script.syntax.defined[call.name] and call.name != "step"
-    return any(map(rates.search, told)) and not is_own
+    # the numbers themselves, where there are enough of them for a rate
+    several = call.name == "PoissonSampledDpEvent" or (_TOLD_A_RATE.match(call.name) and len(call.arguments) >= 3)
+    return bool(several or any(map(rates.search, told))) and not is_own
 
 
 def _draws_poisson(script: Script) -> bool:

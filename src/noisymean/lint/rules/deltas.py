@@ -134,6 +134,9 @@ def _is_share(node: ast.expr, scope: Scope, script: Script, depth: int = 3) -> b
                 and bool(arguments)
                 and _counts_records(arguments[0], scope, script)
             )
+        case ast.Call(func=ast.Name(id=name)) if depth and name in script.syntax.defined:
+            returned = script.syntax.returned.get(name, [])[:3]
+            return any(_is_share(one.expression, one.scope, script, depth - 1) for one in returned)
         case ast.IfExp(body=one, orelse=other) | ast.BoolOp(values=[one, *_, other]) if depth:
             return any(_is_share(each, scope, script, depth - 1) for each in (one, other))
         case _:

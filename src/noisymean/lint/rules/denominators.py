@@ -35,6 +35,11 @@ def divides(script: Script) -> Iterator[Finding]:
     seen: set[int] = set()
     done: set[tuple[ast.AST | None, str]] = set()
     # the noise of a mean is divided as the mean is, which is one fault where both are in view
+    scaled = {
+        script.statement_of(one.node)
+        for one in noise.additions
+        if any(isinstance(each, ast.Div | ast.FloorDiv) for each in script.work.walk(one.noise))
+    }
     for one in sorted(Candidates(script.syntax).statements(), key=lambda one: (one.role is Role.NOISE, one.line)):
         rule = _rule(one)
         if rule is None or one.line in seen:
@@ -45,7 +50,7 @@ def divides(script: Script) -> Iterator[Finding]:
                 # rows that are the same in every round are not those of a batch
                 rule = _RULES[rows.counted(one.by, node, script)]
             place = (script.function_of(node), rule)
-            if one.role is Role.NOISE and place in done:
+            if (one.role is Role.NOISE or node in scaled) and place in done:
                 continue
             seen.add(one.line)
             done.add(place)

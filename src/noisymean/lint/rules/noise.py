@@ -421,7 +421,7 @@ def _multiplies_matrices(node: ast.AST) -> bool:
 
 
 def _norm_named(node: ast.expr) -> bool:
-    return any(re.search(r"(^|_)(l2_?)?norms?($|_)|^nrm$|magnitude", name, re.IGNORECASE) for name in names_in(node))
+    return any(re.search(r"(^|_)norm|norms?$|^nrm$|magnitude", name, re.IGNORECASE) for name in names_in(node))
 
 
 def _spreads(nodes: Iterable[ast.AST], names: str) -> bool:

@@ -254,7 +254,12 @@ def _kept_on_self(script: Script) -> Iterator[ast.expr]:
     for one in noise.additions:
         if one.scope.name == "__init__":
             continue
-        for node in ast.walk(one.noise):
+        behind = [one.noise]
+        for name in names_in(one.noise):
+            at = one.scope.visible(name)
+            # for p, z in zip(self.parameters, self.noises)
+            behind += [] if at is None else [value.expression for value in at.looped.get(name, ())]
+        for node in (each for start in behind for each in script.work.walk(start)):
             if not isinstance(node, ast.Attribute) or last_name(node.value) != "self":
                 continue
             values = script.syntax.attributes(node, one.scope)
@@ -274,7 +279,8 @@ def _same_key(draws: list[Called], script: Script) -> Iterator[ast.expr]:
         key = _source(draw, script)
         if key is not None and "jax" in draw.dotted:
             yield from _unsplit(key, draw.node, script, draw.node)
-            if _is_from_around(key, draw.scope, script) and _in_rounds(script.function_of(draw.node), script):
+            # a caller further out may make another key for each call
+            if _is_from_around(key, draw.scope, script) and _in_rounds(script.function_of(draw.node), script, 0):
                 yield draw.node
 
 
@@ -365,14 +371,20 @@ def _seeded_again(draws: list[Called], script: Script) -> Iterator[ast.expr]:
                 yield seed
 
 
-def _in_rounds(function: ast.FunctionDef | ast.AsyncFunctionDef | None, script: Script) -> bool:
+def _in_rounds(function: ast.FunctionDef | ast.AsyncFunctionDef | None, script: Script, depth: int = 3) -> bool:
     """Whether a function is called in a loop over rounds; one that nobody here calls is a step of somebody's."""
     if function is None:
         return False
     calls = script.syntax.calls.get(function.name, [])
     if not calls:
         return bool(re.search(r"step|update|noise|privat|release", function.name))
-    return any(any(is_round(loop) for loop in script.loops_around(call)) for call, _ in calls)
+    for call, _ in calls[:9]:
+        caller = script.function_of(call)
+        if any(is_round(loop) for loop in script.loops_around(call)):
+            return True
+        if depth and caller is not None and caller is not function and _in_rounds(caller, script, depth - 1):
+            return True
+    return False
 
 
 def _inside(node: ast.AST, loop: ast.AST, script: Script) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import TypeAlias, final
@@ -29,6 +30,8 @@ class Scope:
     names: set[str] = field(default_factory=set)
     # names that belong to a function or module around this one
     shared: set[str] = field(default_factory=set)
+    # names that something is added to: `count += 1`
+    counted: set[str] = field(default_factory=set)
     # by what a name is indexed here: `rows[chosen]`
     picked: dict[str, list[ast.expr]] = field(default_factory=dict)
 
@@ -100,6 +103,9 @@ class Trail:
     depth: int
     seen: set[Key] = field(default_factory=set)
     before: int | None = None
+    # names that are being followed right now, and how often one led back to itself
+    open: set[Key] = field(default_factory=set)
+    circles: list[Key] = field(default_factory=list)
 
     def first(self, name: str, of: int | None) -> bool:
         """Whether a name is met for the first time; from now on it is not."""
@@ -107,9 +113,23 @@ class Trail:
         self.seen.add((name, of))
         return new
 
+    def again(self, name: str, of: int | None) -> None:
+        """A name is met that was met before: it leads back to itself if it is being followed."""
+        if (name, of) in self.open:
+            self.circles.append((name, of))
+
+    @contextmanager
+    def following(self, name: str, of: int | None) -> Iterator[None]:
+        """While a name is followed."""
+        self.open.add((name, of))
+        try:
+            yield
+        finally:
+            self.open.discard((name, of))
+
     def on(self, *, anywhere: bool = False) -> Trail:
         """One step on; with `anywhere` into another function, where lines mean nothing."""
-        return Trail(self.depth - 1, self.seen, None if anywhere else self.before)
+        return Trail(self.depth - 1, self.seen, None if anywhere else self.before, self.open, self.circles)
 
     def reached(self, values: list[Value]) -> list[Value]:
         """Those that are assigned before the line to stop at."""
@@ -124,6 +144,7 @@ class Place:
     guards: tuple[str, ...]
     statement: ast.AST
     in_rounds: bool
+    in_loop: bool = False
 
 
 @final

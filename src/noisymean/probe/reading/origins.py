@@ -45,9 +45,16 @@ class Origins:
                 return {Origin.NUMBER}
             case ast.Call():
                 return self._call(node, value, trail)
-            case ast.BinOp():
-                return self._arithmetic(node, scope, trail)
-            case ast.UnaryOp() | ast.BoolOp() | ast.IfExp():
+            case ast.BinOp() | ast.UnaryOp():
+                circles = len(trail.circles)
+                found = (
+                    self._arithmetic(node, scope, trail)
+                    if isinstance(node, ast.BinOp)
+                    else self._in(parts(node), scope, trail)
+                )
+                # made of itself: it goes up or down, who knows how often
+                return _counted(found) if len(trail.circles) > circles else found
+            case ast.BoolOp() | ast.IfExp():
                 return self._in(parts(node), scope, trail)
             case ast.Subscript():
                 return self._element(node, scope, trail)
@@ -204,11 +211,19 @@ class Origins:
         if at is None:
             return _by_name(name)
         if not trail.first(name, id(at)):
+            trail.again(name, id(at))
             return set()
+        with trail.following(name, id(at)):
+            return self._of_visible(name, at, trail)
+
+    def _of_visible(self, name: str, at: Scope, trail: Trail) -> set[Origin]:
+        """A variable of a scope, by all that gives it a value."""
         found = self._of_all(at.assigned.get(name, []), trail)
         if Origin.BATCH in found and names.DATASET.search(name):
             # num_train = x.shape[0]
             found = found - {Origin.BATCH} | {Origin.DATASET}
+        if name in at.counted:
+            found = _counted(found)
         if at.function is None:
             # a name of a module may be set from outside it, or come from another one
             found |= self._of_all(self.syntax.attributes(ast.Attribute(ast.Name("module"), name)), trail)
@@ -225,8 +240,17 @@ class Origins:
         if names.MACHINES.fullmatch(name):
             return {Origin.CALLER}
         if not trail.first(name, None):
+            trail.again(name, None)
             return set()
+        with trail.following(name, None):
+            return self._of_values(node, assigned, trail)
+
+    def _of_values(self, node: ast.Attribute, assigned: list[Value], trail: Trail) -> set[Origin]:
+        """An attribute, by all that gives it a value."""
+        name = node.attr
         found = self._of_all(assigned, trail)
+        if name in self.syntax.counted:
+            found = _counted(found)
         if name in self.syntax.fields:
             found |= self._field(name, trail)
         if name in self.syntax.properties:
@@ -328,6 +352,11 @@ class Origins:
             )
             found |= self._in(elements, one.scope, trail) if elements else {Origin.UNKNOWN}
         return found
+
+
+def _counted(found: set[Origin]) -> set[Origin]:
+    """Of a number that goes up or down: it is no constant, however it begins and by whatever it goes."""
+    return found | {Origin.UNKNOWN} if found <= CONSTANTS else found
 
 
 def _by_name(name: str) -> set[Origin]:

@@ -31,7 +31,7 @@ from noisymean.probe.reading.source import Poisson, Source
 from noisymean.probe.reading.syntax import Syntax
 
 # Part of the key of cached results.
-VERSION = 3
+VERSION = 4
 _LEFT_OUT = re.compile(
     r"(^|/)(tests?|docs?|examples?|benchmarks?|tutorials?|research)(/|$)|(^|/)(test_[^/]*|[^/]*_test|conftest|setup)\.py$"
 )

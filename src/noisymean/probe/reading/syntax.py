@@ -57,6 +57,8 @@ class Syntax:
         self._attributes: dict[str, list[tuple[Value, str | None]]] = {}
         self.keywords: dict[str, list[tuple[ast.Call, Value]]] = {}
         self.calls: dict[str, list[tuple[ast.Call, Scope]]] = {}
+        # attributes that something is added to: `self.count += 1`
+        self.counted: set[str] = set()
         # fields of data classes: in which class, and where in its list of them
         self.fields: dict[str, list[tuple[str, int]]] = {}
         self.properties: set[str] = set()
@@ -147,7 +149,7 @@ class Syntax:
                     field = ast.Attribute(part.target, last_name(part.target), ast.Store())
                     self._assign(field, Value(part.value, scope), scope)
             inner = self.scopes[child] = Scope(None, scope, scope.module, child.name)
-            self._walk(child, replace(at, scope=inner, guards=(), in_rounds=False))
+            self._walk(child, replace(at, scope=inner, guards=(), in_rounds=False, in_loop=False))
         elif isinstance(child, Function):
             inner = self.scopes[child] = Scope(child, scope, scope.module, scope.owner)
             inner.names.update(inner.parameters())
@@ -156,7 +158,7 @@ class Syntax:
                 if any(last_name(one).endswith("property") for one in child.decorator_list):
                     self.properties.add(child.name)
             guards = place.guards if isinstance(child, ast.Lambda) else ()
-            self._walk(child, replace(at, scope=inner, guards=guards, in_rounds=False))
+            self._walk(child, replace(at, scope=inner, guards=guards, in_rounds=False, in_loop=False))
         elif isinstance(child, ast.If):
             self._child(child.test, at)
             test = ast.unparse(child.test)
@@ -165,7 +167,7 @@ class Syntax:
         elif isinstance(child, ast.For | ast.AsyncFor | ast.While):
             over = child.test if isinstance(child, ast.While) else child.iter
             rounds = place.in_rounds or any(_ROUNDS.search(name) for name in names_in(over))
-            self._walk(child, replace(at, in_rounds=rounds))
+            self._walk(child, replace(at, in_rounds=rounds, in_loop=True))
         else:
             self._walk(child, at)
 
@@ -196,6 +198,8 @@ class Syntax:
                 self.backward_nodes.update(ast.walk(loss))
                 self.backwards |= {(id(scope), name) for name in names_in(loss)}
             case ast.Attribute(attr=attribute, value=owner) if _INTO.fullmatch(attribute):
+                if attribute.rstrip("_") in ("add", "sub"):
+                    self._counts(owner, scope)
                 for one in call.args or [call]:
                     self._assign(owner, Value(one, scope, line=call.lineno), scope)
         self._operation(call, name, at)
@@ -262,23 +266,46 @@ class Syntax:
                     self._assign(target, Value(value, scope, line=node.lineno), scope)
             case ast.AnnAssign(target=target, value=ast.expr() as value) | ast.NamedExpr(target=target, value=value):
                 self._assign(target, Value(value, scope, line=node.lineno), scope)
-            case ast.AugAssign(target=target, op=operator, value=value):
-                if isinstance(operator, ast.Div | ast.FloorDiv):
-                    self._divided(target, value, at, node)
-                elif isinstance(operator, ast.Mult):
-                    self._multiplied(target, value, at)
-                if not (NOT_SIZES.search(last_name(value)) and isinstance(operator, ast.Mult | ast.Div | ast.FloorDiv)):
-                    self._assign(target, Value(value, scope, line=node.lineno), scope)
+            case ast.AugAssign():
+                self._augment(node, at)
             case ast.For() | ast.AsyncFor() | ast.comprehension():
                 for one in ast.walk(node.target):
                     if isinstance(one, ast.Name):
                         scope.looped.setdefault(one.id, []).append(Value(node.iter, scope))
-            case ast.MatchAs(name=str() as name) | ast.MatchStar(name=str() as name):
+            case (
+                ast.MatchAs(name=str() as name)
+                | ast.MatchStar(name=str() as name)
+                | ast.MatchMapping(rest=str() as name)
+                | ast.ExceptHandler(name=str() as name)
+            ):
                 scope.looped.setdefault(name, []).append(Value(ast.Constant(None), scope))
             case ast.With(items=items) | ast.AsyncWith(items=items):
                 for item in items:
                     if item.optional_vars is not None:
                         self._assign(item.optional_vars, Value(item.context_expr, scope), scope)
+
+    def _augment(self, node: ast.AugAssign, at: Place) -> None:
+        """`x += y`, and its like with other operators."""
+        target, operator, value, scope = node.target, node.op, node.value, at.scope
+        if isinstance(operator, ast.Div | ast.FloorDiv):
+            self._divided(target, value, at, node)
+        elif isinstance(operator, ast.Mult):
+            self._multiplied(target, value, at)
+        if at.in_loop or not isinstance(operator, ast.Div | ast.FloorDiv | ast.Mult):
+            self._counts(target, scope)
+        if not (NOT_SIZES.search(last_name(value)) and isinstance(operator, ast.Mult | ast.Div | ast.FloorDiv)):
+            self._assign(target, Value(value, scope, line=node.lineno), scope)
+
+    def _counts(self, target: ast.expr, scope: Scope) -> None:
+        """A name or an attribute that goes up or down."""
+        match target:
+            case ast.Name(id=name):
+                for at in scope.outwards() if name in scope.shared else [scope]:
+                    at.counted.add(name)
+            case ast.Attribute(attr=name):
+                self.counted.add(name)
+            case ast.Subscript(value=inner):
+                self._counts(inner, scope)
 
     def _assign(self, target: ast.expr, value: Value, scope: Scope) -> None:
         match target:

@@ -18,6 +18,8 @@ from noisymean.lint.script import Script
 SET_FROM_OUTSIDE = re.compile(rb"\.([A-Za-z_]\w*)\s*=(?!=)")
 _SET_BY_TEXT = re.compile(r"exec|eval|setattr|globals|locals|vars|__import__|import_module|reload|patch|load_module")
 _DEEPEST = 12
+# So many nodes are looked at in the time in which a value is followed by one step.
+_AT_ONCE = 20
 
 
 @final
@@ -26,6 +28,10 @@ class Bindings:
 
     def __init__(self, script: Script, outside: frozenset[str] = frozenset()) -> None:
         self.script, self._outside = script, outside
+
+    def changed_outside(self, names: frozenset[str]) -> str | None:
+        """One of these names, if another file sets an attribute that is called so."""
+        return next(iter(sorted(self._outside & names)), None)
 
     def is_set_outside(self, *texts: str) -> bool:
         """Whether another file may set a name that is in one of these expressions."""
@@ -45,8 +51,17 @@ class Bindings:
         starred = any(
             isinstance(one, ast.ImportFrom) and any(name.name == "*" for name in one.names) for one in self.script.nodes
         )
-        attributes = any(isinstance(one, ast.Attribute) and one.attr == "__dict__" for one in self.script.nodes)
+        attributes = any(
+            isinstance(one, ast.Attribute)
+            and (one.attr == "__dict__" or (one.attr == "modules" and self.script.syntax.is_module(one.value)))
+            for one in self.script.nodes
+        )
         return named or starred or attributes
+
+    def scan(self) -> list[ast.AST]:
+        """All nodes of the file. To look at all of them is work, and there is a limit to that in each file."""
+        self.script.work.spend(len(self.script.nodes) // _AT_ONCE + 1)
+        return self.script.nodes
 
     @cached_property
     def _bound(self) -> dict[str, list[ast.AST]]:
@@ -131,6 +146,18 @@ class Bindings:
                 return None if value is None else self.number(value, depth - 1)
             case _:
                 return None
+
+    def is_quotient(self, node: ast.expr | None, depth: int = _DEEPEST) -> bool:
+        """Whether a number that is written down is written as one over another, here or behind a name."""
+        match node:
+            case ast.BinOp(op=ast.Div()):
+                return True
+            case ast.BinOp(left=left, right=right) if depth:
+                return self.is_quotient(left, depth - 1) or self.is_quotient(right, depth - 1)
+            case ast.Name() if depth:
+                return self.is_quotient(self.value(node), depth - 1)
+            case _:
+                return False
 
     def rate(self, node: ast.expr | None) -> float | None:
         """A number, or one that is written as text, as in sample_rate="1/100"."""

@@ -46,7 +46,7 @@ def _is_alone(one: Called, bindings: Bindings) -> bool:
         "add_noise",
         "original_optimizer",
     }
-    if bindings.by_text or any(isinstance(node, ast.Attribute) and node.attr in inner for node in script.nodes):
+    if bindings.by_text or any(isinstance(node, ast.Attribute) and node.attr in inner for node in bindings.scan()):
         return False
     steps = [node for node in script.nodes if isinstance(node, ast.Attribute) and node.attr == "step"]
     backs = [node for node in script.nodes if isinstance(node, ast.Attribute) and node.attr == "backward"]

@@ -31,6 +31,17 @@ _INNER = frozenset(
         *("history", "get_optimizer_hook_fn", "register_full_backward_hook", "register_forward_hook"),
     }
 )
+# Of these no file sets one unless it changes Opacus.
+_STEPS_OF_OPACUS = frozenset(
+    {"add_noise", "scale_grad", "clip_and_accumulate", "pre_step", "_generate_noise", "step_hook", "make_private"}
+)
+# What make_private may be told; anything else may change what a step is.
+_TOLD = frozenset(
+    {
+        *("module", "optimizer", "data_loader", "noise_multiplier", "max_grad_norm", "poisson_sampling", "clipping"),
+        *("rand_on_empty", "noise_generator", "grad_sample_mode", "target_epsilon", "target_delta", "epochs"),
+    }
+)
 _SET = frozenset(
     {
         *("expected_batch_size", "loss_reduction", "max_grad_norm", "noise_multiplier", "generator", "secure_mode"),
@@ -163,17 +174,20 @@ class _Follower:
             raise _Lost(node, "where the engine comes from is not in view")
         if node.args or any(one.arg is None for one in node.keywords):
             raise _Lost(node, "what make_private is told is not all in view (**keywords)")
+        if strange := sorted(self.call.keywords.keys() - _TOLD):
+            raise _Lost(node, f"make_private is told {strange[0]}")
         mode = self.call.keywords.get("grad_sample_mode")
         if mode is not None and not (isinstance(mode, ast.Constant) and mode.value in ("hooks", "ew", "functorch")):
             raise _Lost(node, "grad_sample_mode is none of hooks, ew and functorch")
-        for name in ("clipping", "distributed"):
-            given = self.call.keywords.get(name)
-            if given is not None and not (isinstance(given, ast.Constant) and given.value in ("flat", False)):
-                raise _Lost(node, f"{name} is not the default")
+        given = self.call.keywords.get("clipping")
+        if given is not None and not (isinstance(given, ast.Constant) and given.value == "flat"):
+            raise _Lost(node, "clipping is not the default")
 
     def _need_nothing_inner(self) -> None:
         """Nobody reaches into what Opacus does."""
-        for node in self.script.nodes:
+        if name := self.bindings.changed_outside(_STEPS_OF_OPACUS):
+            raise _Lost(self.call.node, f"another file sets .{name}")
+        for node in self.bindings.scan():
             match node:
                 case ast.Attribute(attr=name) if name in _INNER:
                     raise _Lost(node, f"the file reaches for .{name}")
@@ -209,7 +223,7 @@ class _Follower:
         if given.id != model:
             self._need_bound_before(given.id)
             self.tracked.add(here, given.id, Role.MODEL)
-        for node in self.script.nodes:
+        for node in self.bindings.scan():
             match node:
                 case ast.Name(id=name, ctx=ast.Load()) if name == given.id and self.script.scope_of(node) is here:
                     if node.lineno < self.statement.lineno and not self._is_set_up(node):
@@ -278,7 +292,7 @@ class _Follower:
         again = True
         while again:
             again = False
-            for node in self.script.nodes:
+            for node in self.bindings.scan():
                 match node:
                     case ast.Call(func=ast.Name(id=name)) if (function := self._own_function(name)) is not None:
                         scope = self.script.syntax.scopes[function]
@@ -322,7 +336,7 @@ class _Follower:
         """Everything that is done with one name is in view."""
         if scope is not self.script.scope_of(self.statement) and role is not Role.CUT_LOADER:
             self._need_handed_everywhere(scope, name, role)
-        for node in self.script.nodes:
+        for node in self.bindings.scan():
             if not isinstance(node, ast.Name) or node.id != name or not isinstance(node.ctx, ast.Load):
                 continue
             if self.role(node) is role and self.script.scope_of(node).visible(name) is scope:
@@ -410,7 +424,7 @@ class _Follower:
     def _loops(self) -> tuple[Loop, ...]:
         """The loops that step on this optimizer, each of them plain."""
         found = []
-        for node in self.script.nodes:
+        for node in self.bindings.scan():
             match node:
                 case ast.Call(func=ast.Attribute(attr="step", value=owner)) if self.role(owner) is Role.OPTIMIZER:
                     loop = next(iter(self.script.loops_around(node)), None)
@@ -430,7 +444,7 @@ class _Follower:
 def others_that_train(runs: list[Run], bindings: Bindings) -> NotFollowed | None:
     """A step or a backward() that is in no loop of any of these runs, and is no scheduler's."""
     known = {id(one) for run in runs for loop in run.loops for one in (loop.step.func, loop.backward.func)}
-    for node in bindings.script.nodes:
+    for node in bindings.scan():
         if not isinstance(node, ast.Attribute) or node.attr not in ("step", "backward") or id(node) in known:
             continue
         made = bindings.value(node.value)

@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
+from noisymean.mechanisms import LEAST_NOISE
 from noisymean.probe.reading.nodes import last_name
 from noisymean.scorecard import pitfalls
 from noisymean.scorecard.source.bindings import Bindings
@@ -35,6 +36,8 @@ _NO_MATTER = frozenset(
     }
 )
 _ACCOUNTANT = ("noisymean.integrations.opacus.Accountant", "noisymean.integrations.opacus.accountant.Accountant")
+# What a loop is worth, of the work that a file may take.
+_LOOP = 200
 _TARGETS = ("target_epsilon", "target_delta", "epochs")
 
 
@@ -85,6 +88,7 @@ def _now_and_then(bindings: Bindings) -> ast.AST | None:
         if not isinstance(condition, ast.If) or loop is None or call.node.args:
             continue
         counted = any(isinstance(one, ast.BinOp) and isinstance(one.op, ast.Mod) for one in ast.walk(condition.test))
+        script.work.spend(_LOOP)
         outside = [one for part in loop.body if part is not condition for one in ast.walk(part)]
         back = any(isinstance(one, ast.Attribute) and one.attr == "backward" for one in outside)
         owner = "" if call.owner is None else last_name(call.owner)
@@ -205,7 +209,7 @@ def _noise(site: Site) -> Fact:
     number = site.bindings.number(site.call.keywords.get("noise_multiplier"))
     if number is None:
         return site.unknown(pitfall, "the noise multiplier is not a number that is written down, and may be 0")
-    if number <= 0.0:
+    if number < LEAST_NOISE:
         return site.found(pitfall, f"the noise multiplier is {number:g}")
     return site.passed(pitfall, f"Opacus adds noise, multiplier {number:g}")
 
@@ -271,7 +275,7 @@ def _seeds_the_batches(site: Site) -> ast.AST | None:
 def _accounts_otherwise(site: Site) -> ast.AST | None:
     """An epsilon that is not this engine's, or an accountant that somebody puts in the place of Opacus' own."""
     bindings, script = site.bindings, site.bindings.script
-    for node in script.nodes:
+    for node in bindings.scan():
         match node:
             case ast.Attribute(attr="accountant", ctx=ast.Store() | ast.Del()):
                 match script.parents[node]:

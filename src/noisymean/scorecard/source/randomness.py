@@ -41,7 +41,7 @@ def _own_generator(site: Site, generator: ast.Name, made: ast.Call, *, is_off: b
     bindings, script = site.bindings, site.bindings.script
     used = [
         script.parents[node]
-        for node in script.nodes
+        for node in bindings.scan()
         if isinstance(node, ast.Name) and node.id == generator.id and isinstance(node.ctx, ast.Load)
     ]
     seeds = [one for one in used if isinstance(one, ast.Attribute)]

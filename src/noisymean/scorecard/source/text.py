@@ -37,6 +37,8 @@ _SHOWS = re.compile(
     r"print|info|debug|warning|log|log_metric|log_metrics|add_scalar|add_scalars|set_postfix|set_postfix_str|set_description|write"
 )
 _DELTA = re.compile(r"(^|_)delta$", re.IGNORECASE)
+# What a function is worth, of the work that a file may take.
+_FUNCTION = 200
 _CROSSING = re.compile(r"(Sync|Lazy)?BatchNorm(1d|2d|3d|alization)?|batch_norm")
 
 
@@ -65,6 +67,9 @@ def _other_delta(call: Called, bindings: Bindings) -> Iterator[Fact]:
 def _delta(told: ast.expr | None, call: Called, bindings: Bindings) -> Fact:
     place = bindings.script.text.place(call.node)
     number = bindings.number(told)
+    if number is not None and bindings.is_quotient(told):
+        says = f"delta is {number:g}, a quotient: whether it is one over the number of records is not in view"
+        return Fact(pitfalls.DELTA, Outcome.NOT_CHECKABLE, says, place)
     if number is not None and not call.hides:
         return Fact(pitfalls.DELTA, Outcome.PASSED, f"delta is {number:g}, a constant", place)
     if told is not None and bindings.script.is_of_the_data(told, call.scope):
@@ -74,7 +79,7 @@ def _delta(told: ast.expr | None, call: Called, bindings: Bindings) -> Fact:
 
 def neighbours(bindings: Bindings) -> Iterator[Fact]:
     """Every epsilon that is asked for: whether it is said for which neighbours."""
-    script = bindings.script
+    script, spoken = bindings.script, _spoken_of(bindings)
     for call in script.calls:
         ours = call.name in _OURS and call.dotted.startswith("noisymean")
         if not ours and (call.name not in REPORTS or script.syntax.defined[call.name]):
@@ -84,13 +89,9 @@ def neighbours(bindings: Bindings) -> Iterator[Fact]:
             yield Fact(pitfall, Outcome.PASSED, "the answer of noisymean says for which", place)
         elif (stated := _relation(call, bindings)) is not None:
             yield Fact(pitfall, Outcome.PASSED, f"stated: {stated}", place)
-        elif (line := _spoken_of(bindings)) is not None:
-            yield Fact(
-                pitfall,
-                Outcome.NOT_CHECKABLE,
-                f"line {line} speaks of neighbours; whether it is right is not seen",
-                place,
-            )
+        elif spoken is not None:
+            says = f"line {spoken} speaks of neighbours; whether it is right is not seen"
+            yield Fact(pitfall, Outcome.NOT_CHECKABLE, says, place)
         else:
             yield Fact(pitfall, Outcome.FOUND, "an epsilon, and nothing in the file says for which neighbours", place)
 
@@ -149,6 +150,7 @@ def metrics(bindings: Bindings) -> Iterator[Fact]:
 def _in_training(call: Called, bindings: Bindings) -> bool:
     """Whether the function around it propagates back: elsewhere the same name may be of a test set."""
     script = bindings.script
+    script.work.spend(_FUNCTION)
     around = script.function_of(call.node) or script.tree
     return any(isinstance(node, ast.Attribute) and node.attr == "backward" for node in ast.walk(around))
 
