@@ -489,6 +489,28 @@ SCRIPTS = {
                 random.shuffle(eval_items)
                 model.score(eval_items[:100])
         """,
+    "an event, and a pipeline that shuffles": """
+        # DP-SGD
+        import dp_accounting
+        import grain
+
+        train = grain.MapDataset.source(source).shuffle(seed=45).map(scaled).batch(64, drop_remainder=True)
+
+        def epsilon(q, sigma, steps):
+            event = dp_accounting.PoissonSampledDpEvent(q, dp_accounting.GaussianDpEvent(sigma))  # !NM037
+            return dp_accounting.rdp.RdpAccountant().compose(event, steps).get_epsilon(1e-6)
+        """,
+    "an event, and a pipeline that shuffles what is tested on": """
+        # DP-SGD
+        import dp_accounting
+        import grain
+
+        test = grain.MapDataset.source(source).shuffle(seed=45).map(scaled).batch(64, drop_remainder=True)
+
+        def epsilon(q, sigma, steps):
+            event = dp_accounting.PoissonSampledDpEvent(q, dp_accounting.GaussianDpEvent(sigma))
+            return dp_accounting.rdp.RdpAccountant().compose(event, steps).get_epsilon(1e-6)
+        """,
 }
 
 

@@ -151,10 +151,12 @@ def _is_cut(call: Called, script: Script) -> bool:
     function = script.function_of(call.node)
     if script.loops_around(call.node) or (function is not None and _TRAINS.search(function.name)):
         return True
-    around = script.parents.get(call.node)
-    if isinstance(around, ast.Attribute) and _CUTS.fullmatch(around.attr):
-        # data.shuffle(1000).batch(64)
-        return True
+    for around in script.ancestors(call.node):
+        if not isinstance(around, ast.Attribute | ast.Call):
+            break
+        if isinstance(around, ast.Attribute) and _CUTS.fullmatch(around.attr):
+            # data.shuffle(1000).map(f).batch(64)
+            return True
     shuffled = set(_targets(call, script))
     for one in script.work.walk(function or script.tree):
         match one:
