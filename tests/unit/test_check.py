@@ -295,7 +295,10 @@ def test_exit_codes(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("words", "begins"),
-    [((), "error: PATH: missing; must be"), (("nowhere",), "error: PATH='nowhere': must be an existing file or folder;")],
+    [
+        ((), "error: PATH: missing; must be"),
+        (("nowhere",), "error: PATH='nowhere': must be an existing file or folder;"),
+    ],
 )
 def test_refusals_are_one_line(words: tuple[str, ...], begins: str) -> None:
     done = run("check", *words)
@@ -308,3 +311,13 @@ def test_names_and_reasons_from_files_cannot_move_the_cursor(tmp_path: Path) -> 
     odd = tmp_path / "a\x1b[31m.py"
     odd.write_text(OPACUS + "x = 1  # noisymean: ignore[NM001] \x1b[2J\n", encoding="utf-8")
     assert "\x1b" not in run("check", str(tmp_path)).out
+
+
+def test_a_reason_of_several_lines_is_said_in_the_first_of_them() -> None:
+    card = nm.check(HELD_OUT / "dev" / "hospital_readmission.py")
+    shown = {words[0].partition(" ")[0]: words[2] for words in card.lines().rows}
+    again = {name: why.removeprefix("as ") for name, why in shown.items() if why.startswith("as P")}
+    assert again
+    for name, first in again.items():
+        assert (card[name].outcome, card[name].why) == (card[first].outcome, card[first].why)
+        assert shown[first] == card[first].why

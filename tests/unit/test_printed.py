@@ -474,6 +474,8 @@ PLACES = {
     "lint/catalogue.py": "a remedy for a library: test_the_commands_in_complaints",
     "lint/rules/opacus_calls.py": "test_lint_numbers.py runs what a finding shows",
     "report/lint_marks.py": "names the command only",
+    "scorecard/pitfalls.py": "test_the_commands_in_complaints",
+    "scorecard/source/own.py": "test_the_commands_in_complaints",
     "targets/registry.py": "test_the_commands_in_complaints",
     "probe/packages.py": "test_the_commands_in_complaints",
     "report/page/untrusted.py": "names the commands only",

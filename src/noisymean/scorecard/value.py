@@ -207,8 +207,13 @@ class Scorecard(Result):
         }
 
     def lines(self) -> Lines:
-        """The table; what was not read, and the counts, below."""
-        rows = [[f"{one.pitfall.id} {one.pitfall.name}", one.outcome.value, one.why] for one in self.rows]
+        """The table, a reason of several lines in the first of them; what was not read, and the counts, below."""
+        first: dict[tuple[Outcome, str], str] = {}
+        rows = []
+        for one in self.rows:
+            before = first.setdefault((one.outcome, one.why), one.pitfall.id)
+            why = one.why if before == one.pitfall.id else f"as {before}"
+            rows.append([f"{one.pitfall.id} {one.pitfall.name}", one.outcome.value, why])
         unread = [f"- not read: {one.file}: {one.reason}" for one in self.not_read]
         return Lines(
             f"Pitfalls of training with DP: {self.name}", ("pitfall", "outcome", "why"), rows, [*unread, self.last]
