@@ -51,7 +51,8 @@ def divides(script: Script) -> Iterator[Finding]:
         of_noise = one.role is Role.NOISE or node in scaled
         if (not of_noise or place not in done) and (one.noisy or _gets_noise(node, script)):
             seen.add(one.line)
-            done.add(place)
+            if not of_noise:
+                done.add(place)
             yield script.found(rule, node, f"Here: by {one.by}.")
 
 
