@@ -53,7 +53,8 @@ def divides(script: Script) -> Iterator[Finding]:
             if (one.role is Role.NOISE or node in scaled) and place in done:
                 continue
             seen.add(one.line)
-            done.add(place)
+            if not of_noise:
+                done.add(place)
             yield script.found(rule, node, f"Here: by {one.by}.")
 
 
