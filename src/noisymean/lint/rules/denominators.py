@@ -50,7 +50,8 @@ def divides(script: Script) -> Iterator[Finding]:
                 # rows that are the same in every round are not those of a batch
                 rule = _RULES[rows.counted(one.by, node, script)]
             place = (script.function_of(node), rule)
-            if (one.role is Role.NOISE or node in scaled) and place in done:
+            of_noise = one.role is Role.NOISE or node in scaled
+            if of_noise and place in done:
                 continue
             seen.add(one.line)
             if not of_noise:
