@@ -62,7 +62,7 @@ PLANTED: dict[str, tuple[str, str, str, str]] = {
     "P06": (GOOD, "noise_multiplier=1.1", "noise_multiplier=1.1, poisson_sampling=False", "engine.make_private("),
     "P07": (
         GOOD, 'poisson_loader(train_set, sample_rate="1/100")', "torch.utils.data.DataLoader(train_set, 64)",
-        "loader = torch.utils.data.DataLoader(train_set, 64)",
+        "engine.make_private(",
     ),
     "P08": (GOOD, "noise_multiplier=1.1", "noise_multiplier=len(train_set) / 600", "engine.make_private("),
     "P09": (GOOD, "delta=DELTA", "delta=1 / len(train_set)", "print(engine.get_epsilon(delta=1 / len(train_set)))"),

@@ -1,4 +1,4 @@
-"""Calls of Opacus, as people write them: NM001 to NM004, NM009, NM015, and a noise multiplier of zero."""
+"""Calls of Opacus, as people write them: NM001 to NM004, NM009, NM015, NM016, and a noise multiplier of zero."""
 
 from __future__ import annotations
 
@@ -139,7 +139,39 @@ SCRIPTS = {
         from opacus import PrivacyEngine
         engine = PrivacyEngine()
         model, optimizer, loader = engine.make_private(module=model, optimizer=optimizer, data_loader=loader, noise_multiplier=1.0, max_grad_norm=1.0)
-        fix(optimizer, loader)
+        fix(optimizer, denominator=600, data_loader=loader)
+        """,
+    "fixed, and the rate is public as well": """
+        from noisymean.integrations.opacus import fix, poisson_loader
+        from opacus import PrivacyEngine
+        engine = PrivacyEngine()
+        loader = poisson_loader(train_set, sample_rate="1/100")
+        model, optimizer, loader = engine.make_private(module=model, optimizer=optimizer, data_loader=loader, noise_multiplier=1.0, max_grad_norm=1.0)
+        fix(optimizer, denominator=600, data_loader=loader)
+        """,
+    "fixed, and the rate still follows the loader": """
+        from noisymean.integrations.opacus import fix
+        from opacus import PrivacyEngine
+        from torch.utils.data import DataLoader
+        engine = PrivacyEngine()
+        loader = DataLoader(train_set, batch_size=600)
+        model, optimizer, loader = engine.make_private(module=model, optimizer=optimizer, data_loader=loader, noise_multiplier=1.0, max_grad_norm=1.0)  # !NM016
+        fix(optimizer, denominator=600, data_loader=loader)
+        """,
+    "fixed, and the rate still follows the loader of a function": """
+        import opacus
+        from noisymean.integrations import opacus as remedy
+        from torch.utils.data import DataLoader
+
+        def loader_of(data):
+            return DataLoader(data, batch_size=64, num_workers=2)
+
+        def private(model, optimizer, data):
+            engine = opacus.PrivacyEngine()
+            model, optimizer, loader = engine.make_private(  # !NM016
+                module=model, optimizer=optimizer, data_loader=loader_of(data), noise_multiplier=1.0, max_grad_norm=1.0
+            )
+            remedy.fix(optimizer, denominator=64, data_loader=loader)
         """,
     "somebody else's make_private": """
         class Engine:

@@ -163,6 +163,15 @@ RULES: dict[str, Rule] = {
             f"# with Opacus 1.0 or later\n{_FIX}",
         ),
         Rule(
+            "NM016",
+            "rate-of-the-loader",
+            Severity.WARNING,
+            "fix makes the denominator a constant, and the sampling rate is still 1/L: it comes from the number of batches of"
+            " an ordinary loader, which one record more can change.",
+            "from noisymean.integrations.opacus import poisson_loader\n"
+            'loader = poisson_loader(train_set, sample_rate="1/100")  # a public rate, before make_private',
+        ),
+        Rule(
             "NM021",
             "divides-by-batch-size",
             Severity.ERROR,

@@ -80,7 +80,7 @@ RATE = Pitfall(
     "rate from the data",
     "The rate is computed from the number of records, so that one record more changes how all of them are drawn.",
     _ENGINE,
-    frozenset({"NM001", "NM002", "NM006"}),
+    frozenset({"NM001", "NM002", "NM006", "NM016"}),
 )
 SIGMA = Pitfall(
     "P08",

@@ -47,7 +47,7 @@ def _is_super(call: ast.Call) -> bool:
 
 
 def make_private(script: Script) -> Iterator[Finding]:
-    """NM001 and NM002, with the numbers where both are written down."""
+    """NM001, NM002 and NM016, with the numbers where both are written down."""
     for call in made_private(script):
         loader = sizes.loader_of(call, script)
         details = () if loader is None else _numbers(loader, call, script)
@@ -55,10 +55,12 @@ def make_private(script: Script) -> Iterator[Finding]:
             yield script.found("NM002", call.node, *details)
         elif not _is_fixed(script):
             yield script.found("NM001", call.node, *details)
+        elif loader is not None and script.constant(call.keywords.get("poisson_sampling"), call.scope) is not False:
+            yield script.found("NM016", call.node, *details)
 
 
 def _is_fixed(script: Script) -> bool:
-    """Whether the denominator is made a constant afterwards."""
+    """Whether the denominator is made a constant afterwards; the rate is another matter."""
     return any("noisymean" in one.dotted for one in script.calls_of("fix"))
 
 
