@@ -251,6 +251,8 @@ OPEN = (Remark(Severity.UNKNOWN, "something"),)
         (finding(shares=False), Kind.SGM, None, Sampler.POISSON, Exposed.UNKNOWN),
         (finding(shares=False, sampling=Sampling.GIVEN), Kind.ASGM, None, Sampler.GIVEN, Exposed.CALLER),
         (finding(shares=False, sampling=Sampling.GIVEN), Kind.UNKNOWN, None, Sampler.GIVEN, Exposed.UNKNOWN),
+        # whatever it is divided by, a rate that follows N is seen
+        (finding(shares=False, law=RateLaw.SHARE, moves=True), Kind.UNKNOWN, None, Sampler.POISSON, Exposed.YES),
         # cohorts of one size, divided by it
         (finding(shares=False), Kind.UNKNOWN, OF_ONE_SIZE, Sampler.WITH_REPLACEMENT, Exposed.NO),
         (finding(), Kind.UNKNOWN, replace(OF_ONE_SIZE, divided_by=(12.0, 12.04)), Sampler.FIXED_SIZE, Exposed.UNKNOWN),

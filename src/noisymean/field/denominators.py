@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import final
 
 from noisymean.probe.laws import LAWS, Kind, Observed, constant_of
-from noisymean.probe.prober import observe
+from noisymean.probe.prober import effective_bound, observe
 from noisymean.probe.runs import setting_of
 from noisymean.targets.protocol import Knob, Raised, Runnable
 
@@ -52,8 +52,10 @@ def denominator_of(subject: Runnable, seed: int) -> Denominator:
                 observed.append(observe(subject, setting, seed + size, _ROUNDS))
             except Raised as fault:
                 raised.append(f"at {setting} it {fault}")
-    kind, words = _law(observed)
-    return Denominator(kind, words, tuple(_seen(one) for one in observed), tuple(raised))
+    # of records that are clipped to another bound than C, the denominator is that of the bound which the noise shows
+    known, _ = effective_bound(observed)
+    kind, words = _law(known)
+    return Denominator(kind, words, tuple(_seen(one) for one in known), tuple(raised))
 
 
 def _law(observed: list[Observed]) -> tuple[Kind, str]:

@@ -137,10 +137,8 @@ def _of_mode(mode: Mode, quotes: tuple[Quote, ...]) -> _Ready:
         raise NoisymeanError(f"opacus=={version}: its source was not found")
     seen = runnable.told(_TOLD)
     told = Told(str(_TOLD), seen.noise_multiplier, seen.sample_rate, seen.batches_in_epoch)
-    # what it is told is what its user would have to say, but for the noise that it chooses for itself
-    as_set = (
-        mode.calibration is None and told.noise_multiplier == 1.0 and told.sample_rate == 1.0 / told.batches_in_epoch
-    )
+    # what it is told is what its user has said, but for the noise that it chooses for itself
+    as_set = told.noise_multiplier == seen.asked_noise and told.sample_rate == 1.0 / told.batches_in_epoch
     return _Ready(
         version=version,
         runnable=runnable,

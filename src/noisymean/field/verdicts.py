@@ -60,9 +60,8 @@ def exposure(finding: Finding, denominator: Denominator, cohorts: Cohorts | None
         if sampler is Sampler.GIVEN and denominator.kind is Kind.ASGM and not through:
             words = "gradients are divided by |B| and the noise is not: exposed where |B| is not what the caller has declared"
             return Exposure(Exposed.CALLER, words)
-        return Exposure(
-            Exposed.UNKNOWN, f"the noise is not divided by what gradients are; {_open(finding, denominator)}"
-        )
+        apart = f"the noise is not divided by what gradients are; {_open(finding, denominator)}"
+        return _yes([*through, apart]) if through else Exposure(Exposed.UNKNOWN, apart)
     match denominator.kind:
         case Kind.SGM:
             fixed = f"divided by {denominator.words}, the same for N and N + 1 records and for every batch that was run"
