@@ -21,8 +21,8 @@ ORDER = (
 _INTRODUCTION = """# Benchmarks
 
 All tables but the last three are written by one command, `make bench`, which installs the peers and measures them beside us in
-the same run, on the same work, accuracy beside speed. Times depend on the machine; ratios less so. No test asserts a time. Settings
-A, B and C are the noisy sum with (q, σ, T) = (0.01, 1, 1,000), (0.005, 10, 200) and (0.01, 0.8, 10,000) at δ = 10⁻⁵.
+the same run, on the same work, accuracy beside speed. Times depend on the machine; ratios less so. No test asserts a time.
+Settings A, B and C are the noisy sum with (q, σ, T) = (0.01, 1, 1,000), (0.005, 10, 200) and (0.01, 0.8, 10,000) at δ = 10⁻⁵.
 
 None of the peers models a denominator that depends on the data: they are compared where they can be, on the noisy sum and on
 scores.
