@@ -320,7 +320,12 @@ HARMLESS: dict[str, tuple[list[tuple[str, str]], set[str]]] = {
         {"P11"},
     ),
     "a generator of the noise's own": (
-        [UNSAFE, GENERATOR, ("    engine = ", "    source = torch.Generator()\n    source.manual_seed(secrets.randbits(63))\n    engine = ")], {"P18"},
+        [UNSAFE, GENERATOR, ("    engine = ", "    source = torch.Generator()\n    source.manual_seed(secrets.randbits(63))\n    engine = ")],
+        {"P12", "P18"},
+    ),
+    "and one of the GPU, whose seed has 64 bits": (
+        [UNSAFE, GENERATOR, ("    engine = ", "    source = torch.Generator('cuda')\n    source.manual_seed(secrets.randbits(63))\n    engine = ")],
+        {"P18"},
     ),
     "counted and shown": (
         [("import torch\n", "import torch\nfrom tqdm import tqdm\n"), (LOOP, "    for i, (features, labels) in enumerate(tqdm(loader)):\n")], set(),

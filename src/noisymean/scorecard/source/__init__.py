@@ -3,6 +3,8 @@
 bindings   names that are given a value once, and numbers that are written down: the only ones that are believed
 follow     one call of make_private, followed to the loops that train on what it returned
 loops      those loops: one new batch, one step, nothing else
+surroundings what stands around them: errors that are swallowed, derivatives by hand
+losses     what they propagate back: known to be a mean over the batch, or not
 sites      the calls of a file, each as far as it is followed
 randomness where their noise comes from
 opacus     what such a call shows of each pitfall

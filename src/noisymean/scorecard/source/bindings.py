@@ -15,8 +15,36 @@ from typing import final
 from noisymean.lint.script import Script
 
 # `module.NAME = ...` in any file may be meant for this one
-SET_FROM_OUTSIDE = re.compile(rb"\.([A-Za-z_]\w*)\s*=(?!=)")
+_SET_FROM_OUTSIDE = (
+    # and `module.NAME += ...`, `module.NAME: float = ...`
+    rb"\.([A-Za-z_]\w*)\s*(?::[^=\n]*)?(?:[-+*/%&|^@]|//|\*\*|<<|>>)?=(?!=)",
+    # `module.NAME, other = ...`, `for module.NAME in ...`, `with ... as module.NAME`
+    rb"\.([A-Za-z_]\w*)\s*,[^=\n()]*=(?!=)",
+    rb"\b(?:for|as)\b[^\n=()]*?\.([A-Za-z_]\w*)",
+    # `setattr(module, "NAME", ...)`, `vars(module)["NAME"] = ...`
+    rb"setattr\w*\s*\([^\n]*?[\"'](?:[\w.]*\.)?([A-Za-z_]\w*)[\"']",
+    rb"(?:vars|globals)\s*\([^\n]*?\)\s*\[\\?[\"']([A-Za-z_]\w*)",
+    rb"__dict__\s*\[\\?[\"']([A-Za-z_]\w*)",
+)
+_FROM_OUTSIDE = tuple(re.compile(one) for one in _SET_FROM_OUTSIDE)
 _SET_BY_TEXT = re.compile(r"exec|eval|setattr|globals|locals|vars|__import__|import_module|reload|patch|load_module")
+# Calls of `anything.NAME` that may set whatever they are told; `model.eval()` is none of them.
+_SETTERS = frozenset(
+    {
+        *(
+            "reload",
+            "patch",
+            "import_module",
+            "exec",
+            "setattr",
+            "delattr",
+            "__setattr__",
+            "__delattr__",
+            "load_module",
+        ),
+        "setitem",
+    }
+)
 _DEEPEST = 12
 # So many nodes are looked at in the time in which a value is followed by one step.
 _AT_ONCE = 20
@@ -45,7 +73,7 @@ class Bindings:
         calls = (one for one in self.script.nodes if isinstance(one, ast.Call))
         named = any(
             (isinstance(one.func, ast.Name) and bool(_SET_BY_TEXT.fullmatch(one.func.id)))
-            or (isinstance(one.func, ast.Attribute) and one.func.attr in ("reload", "patch", "import_module"))
+            or (isinstance(one.func, ast.Attribute) and (one.func.attr in _SETTERS or _is_patch(one.func.value)))
             for one in calls
         )
         starred = any(
@@ -148,10 +176,13 @@ class Bindings:
                 return None
 
     def is_quotient(self, node: ast.expr | None, depth: int = _DEEPEST) -> bool:
-        """Whether a number that is written down is written as one over another, here or behind a name."""
+        """Whether a number that is written down is written as one over another or as its power, here or behind a name."""
         match node:
             case ast.BinOp(op=ast.Div()):
                 return True
+            case ast.BinOp(left=left, op=ast.Pow(), right=right):
+                # 60_000 ** -1.1, but not 10 ** -5
+                return self.number(left, depth) != 10.0
             case ast.BinOp(left=left, right=right) if depth:
                 return self.is_quotient(left, depth - 1) or self.is_quotient(right, depth - 1)
             case ast.Name() if depth:
@@ -172,6 +203,18 @@ class Bindings:
                 return self.rate(value)
             case _:
                 return self.number(node)
+
+
+def set_from_outside(data: bytes) -> set[str]:
+    """The names of attributes that the text of a file may set."""
+    return {name.decode("ascii", "replace") for one in _FROM_OUTSIDE for name in one.findall(data)}
+
+
+def _is_patch(owner: ast.expr) -> bool:
+    """`patch.object`, `mock.patch.dict`."""
+    return (isinstance(owner, ast.Attribute) and owner.attr == "patch") or (
+        isinstance(owner, ast.Name) and owner.id in ("patch", "builtins")
+    )
 
 
 def is_main(test: ast.expr) -> bool:

@@ -15,6 +15,7 @@ from noisymean.lint.script import Called, Script
 from noisymean.probe.reading.nodes import Scope
 from noisymean.scorecard.source.bindings import Bindings
 from noisymean.scorecard.source.loops import Loop, NotPlain, Role, followed
+from noisymean.scorecard.source.surroundings import differentiates, disturbed, engine_elsewhere, is_used_up
 
 ENGINES = ("opacus.PrivacyEngine", "opacus.privacy_engine.PrivacyEngine")
 MANAGER = ("opacus.utils.batch_memory_manager.BatchMemoryManager",)
@@ -33,7 +34,10 @@ _INNER = frozenset(
 )
 # Of these no file sets one unless it changes Opacus.
 _STEPS_OF_OPACUS = frozenset(
-    {"add_noise", "scale_grad", "clip_and_accumulate", "pre_step", "_generate_noise", "step_hook", "make_private"}
+    {
+        *("add_noise", "scale_grad", "clip_and_accumulate", "pre_step", "_generate_noise", "step_hook", "make_private"),
+        *("expected_batch_size", "__iter__", "normal"),
+    }
 )
 # What make_private may be told; anything else may change what a step is.
 _TOLD = frozenset(
@@ -53,6 +57,7 @@ _SET = frozenset(
 _OF_MODEL = frozenset(
     {"train", "eval", "zero_grad", "parameters", "named_parameters", "state_dict", "load_state_dict", "training"}
 )
+_PARAMETERS = frozenset({"parameters", "named_parameters"})
 _BEFORE = _OF_MODEL | {"to", "cuda", "cpu", "double", "float"}
 _OF_OPTIMIZER = frozenset({"zero_grad", "step", "state_dict"})
 _VALIDATES = "opacus.validators."
@@ -172,6 +177,8 @@ class _Follower:
         made = self.bindings.value(engine) if isinstance(engine, ast.Name) else engine
         if not isinstance(made, ast.Call) or not self.bindings.comes_from(made.func, *ENGINES):
             raise _Lost(node, "where the engine comes from is not in view")
+        if engine is not None and (elsewhere := engine_elsewhere(engine, self.bindings)) is not None:
+            raise _Lost(elsewhere, "the engine goes where it is not followed")
         if node.args or any(one.arg is None for one in node.keywords):
             raise _Lost(node, "what make_private is told is not all in view (**keywords)")
         if strange := sorted(self.call.keywords.keys() - _TOLD):
@@ -195,6 +202,8 @@ class _Follower:
                     raise _Lost(node, f"the file sets .{name}")
                 case ast.Attribute(ctx=ast.Store() | ast.Del()) if self._is_of_package(node):
                     raise _Lost(node, "the file changes a package")
+                case ast.ImportFrom() | ast.Import() if differentiates(node):
+                    raise _Lost(node, "the file takes derivatives by itself, or changes what optimizers do")
                 case ast.ImportFrom(module=str() as module) if module.startswith(_OPTIMIZERS_OF_SCHEDULES):
                     raise _Lost(node, "noise or clipping follow a schedule")
                 case ast.alias(name=name) if name.startswith(_OPTIMIZERS_OF_SCHEDULES) or name == "BaseAccountant":
@@ -234,8 +243,8 @@ class _Follower:
     def _is_set_up(self, node: ast.Name) -> bool:
         """`model.to(device)`, `SGD(model.parameters())`, `ModuleValidator.fix(model)`."""
         match self.script.parents[node]:
-            case ast.Attribute(attr=attribute):
-                return attribute in _BEFORE
+            case ast.Attribute(attr=attribute) as asked:
+                return attribute in _BEFORE and (attribute not in _PARAMETERS or is_used_up(asked, self.bindings))
             case ast.Call(func=function):
                 dotted = self.script.dotted(function, self.script.scope_of(node))
                 return dotted.startswith(_VALIDATES) and self.bindings.comes_from(function, dotted)
@@ -382,7 +391,7 @@ class _Follower:
         parent = self.script.parents[node]
         match role:
             case Role.MODEL:
-                return node.attr in _OF_MODEL
+                return node.attr in _OF_MODEL and (node.attr not in _PARAMETERS or is_used_up(node, self.bindings))
             case Role.OPTIMIZER:
                 # optimizer.param_groups[0]["lr"]
                 above = self.script.parents.get(parent)
@@ -433,6 +442,8 @@ class _Follower:
                     plain = followed(loop, self.role, self.bindings)
                     if isinstance(plain, NotPlain):
                         raise _Lost(plain.node, plain.says)
+                    if (around := disturbed(plain.node, self.bindings, self._manages)) is not None:
+                        raise _Lost(around, "around a step is what may swallow an error or change random numbers")
                     found.append(plain)
                 case _:
                     pass

@@ -86,6 +86,8 @@ def followed(loop: ast.For, roles: Roles, bindings: Bindings) -> Loop | NotPlain
     if not model.lineno <= backward.lineno <= step.lineno or step.args or step.keywords or backward.args:
         return NotPlain(step, "not in the order model, backward(), step()")
     fault = _other_records(loop, model, counted=counted)
+    if fault is None and (shared := _shared(loop, bindings)) is not None:
+        fault = NotPlain(shared, "the batch is shared between functions")
     return fault if fault is not None else Loop(loop, step, backward, model, role is Role.CUT_LOADER)
 
 
@@ -160,21 +162,65 @@ def _other_records(loop: ast.For, model: ast.Call, *, counted: bool) -> NotPlain
             batch |= set(named)
         elif batch & set(named):
             return NotPlain(statement, "the batch is changed before the model gets it")
-    moved = {id(name) for one in _flat(loop.body) if isinstance(one, ast.Assign) for name in ast.walk(one)}
+    told = [*model.args, *(one.value for one in model.keywords)]
+    if not told or not all(_is_batch(one, batch, whole) for one in told):
+        return NotPlain(model, "what the model is given is not simply the batch")
+    return _changed(loop, model, batch)
+
+
+def _changed(loop: ast.For, model: ast.Call, batch: set[str]) -> NotPlain | None:
+    """Where names of the batch may come to mean something else before the model gets it."""
+    assigned = [one for one in _flat(loop.body) if isinstance(one, ast.Assign)]
+    moved = {id(name) for one in assigned for target in one.targets for name in ast.walk(target)}
     for node in _inside(loop):
         match node:
             case ast.Name(id=name, ctx=ast.Store() | ast.Del()) if name in batch and id(node) not in moved:
                 return NotPlain(node, "the batch is changed before the model gets it")
-            case ast.Subscript(value=ast.Name(id=name), ctx=ast.Store()) if name in batch:
+            case ast.Subscript(ctx=ast.Store()) | ast.Attribute(ctx=ast.Store()) if _root(node) in batch:
                 return NotPlain(node, "the batch is changed before the model gets it")
-            case ast.Call(func=ast.Attribute(attr=method, value=ast.Name(id=name))) if name in batch:
+            case ast.Call(func=ast.Attribute(attr=method) as function) if _root(function) in batch:
                 if method.endswith("_") and not method.endswith("__"):
                     return NotPlain(node, "the batch is changed before the model gets it")
+            case ast.Call() if _may_change(node, model, batch):
+                return NotPlain(node, "the batch goes where it may be changed, before the model gets it")
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                return NotPlain(node, "a function is made in the training loop")
+            case ast.MatchAs() | ast.MatchStar() | ast.MatchMapping() | ast.alias():
+                return NotPlain(node, "what names mean in the training loop is not followed")
             case _:
                 pass
-    told = [*model.args, *(one.value for one in model.keywords)]
-    if not told or not all(_is_batch(one, batch, whole) for one in told):
-        return NotPlain(model, "what the model is given is not simply the batch")
+    return None
+
+
+def _root(node: ast.expr) -> str:
+    """`features` of `features.data[0]`."""
+    while isinstance(node, ast.Attribute | ast.Subscript):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _may_change(call: ast.Call, model: ast.Call, batch: set[str]) -> bool:
+    """Whether a call gets the batch before the model does."""
+    if call is model or call.lineno > model.lineno or _contains(call, model):
+        return False
+    if isinstance(call.func, ast.Name) and call.func.id in ("len", "print", "type", "id"):
+        return False
+    told = [*call.args, *(one.value for one in call.keywords)]
+    return any(isinstance(node, ast.Name) and node.id in batch for one in told for node in ast.walk(one))
+
+
+def _contains(call: ast.Call, model: ast.Call) -> bool:
+    """`criterion(model(features), labels)`: it is called once the model is done."""
+    return any(one is model for one in ast.walk(call))
+
+
+def _shared(loop: ast.For, bindings: Bindings) -> ast.AST | None:
+    """Where another function may set a name of the batch."""
+    stored = {one.id for one in _inside(loop) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
+    for name in stored | _names(loop.target):
+        for node in bindings.nodes(name):
+            if isinstance(node, ast.Global | ast.Nonlocal):
+                return node
     return None
 
 

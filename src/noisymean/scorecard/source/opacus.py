@@ -11,6 +11,7 @@ from noisymean.probe.reading.nodes import last_name
 from noisymean.scorecard import pitfalls
 from noisymean.scorecard.source.bindings import Bindings
 from noisymean.scorecard.source.follow import FIX, NotFollowed, Run
+from noisymean.scorecard.source.losses import is_mean, step_length_of_the_data
 from noisymean.scorecard.source.randomness import randomness
 from noisymean.scorecard.source.sites import OF_STEPS, Site, engine_of, is_secure
 from noisymean.scorecard.source.text import REPORTS
@@ -51,6 +52,7 @@ def facts(site: Site) -> Iterator[Fact]:
     if not _is_plain_loader(made, site.bindings):
         says = "how the loader that make_private is given puts batches together is not in view"
         yield from (site.unknown(one, says, made) for one in OF_BATCHES)
+    yield from _of_losses(site, site.run)
     yield _denominator(site, site.run)
     yield site.passed(pitfalls.NOISE_APART, "Opacus adds the noise to the sum and divides both by one number")
     yield site.passed(pitfalls.OTHER_BOUND, "Opacus clips to and scales the noise by one max_grad_norm")
@@ -63,6 +65,21 @@ def facts(site: Site) -> Iterator[Fact]:
     yield site.passed(pitfalls.ACCUMULATION, "one step for each batch of the loader that make_private returned", step)
     yield _empty(site, site.run)
     yield from randomness(site)
+
+
+def _of_losses(site: Site, run: Run) -> Iterator[Fact]:
+    """Where what is propagated back, the bound or the step length may follow the size of the batch or the data."""
+    bindings = site.bindings
+    for loop in run.loops:
+        if not is_mean(loop, bindings):
+            says = "whether the loss is a mean over the batch, of one record each, is not in view"
+            for pitfall in (pitfalls.DENOMINATOR, pitfalls.CLIPPING):
+                yield site.unknown(pitfall, says, loop.backward)
+    if (step := step_length_of_the_data(bindings)) is not None:
+        yield site.unknown(pitfalls.DENOMINATOR, "the length of the step may follow the data", step)
+    bound = site.call.keywords.get("max_grad_norm")
+    if bound is not None and any(isinstance(one, ast.Call) for one in ast.walk(bound)):
+        yield site.unknown(pitfalls.CLIPPING, "where max_grad_norm comes from is not in view", bound)
 
 
 def _wrong_all_the_same(site: Site) -> Iterator[Fact]:
@@ -168,7 +185,7 @@ def _given(run: Run, bindings: Bindings) -> ast.Call | None:
     here = script.scope_of(run.statement)
     bound = [one for one in bindings.nodes(given.id) if script.scope_of(script.parents[one]) is here]
     before = [one for one in bound if getattr(one, "lineno", 0) < run.statement.lineno]
-    if len(before) != 1:
+    if len(before) != 1 or _is_touched(given.id, run, bindings):
         return None
     statement = script.parents[before[0]]
     match statement:
@@ -176,6 +193,21 @@ def _given(run: Run, bindings: Bindings) -> ast.Call | None:
             return made
         case _:
             return None
+
+
+def _is_touched(name: str, run: Run, bindings: Bindings) -> bool:
+    """Whether a loader goes anywhere, or is changed, before make_private gets it."""
+    script = bindings.script
+    here = script.scope_of(run.statement)
+    for node in bindings.scan():
+        if not isinstance(node, ast.Name) or node.id != name or not isinstance(node.ctx, ast.Load):
+            continue
+        parent = script.parents[node]
+        counts = isinstance(parent, ast.Call) and isinstance(parent.func, ast.Name) and parent.func.id == "len"
+        earlier = script.scope_of(node) is here and node.lineno < run.statement.lineno
+        if earlier and not counts:
+            return True
+    return False
 
 
 def _public_rate(run: Run, bindings: Bindings) -> float | None:
@@ -265,7 +297,7 @@ def _seeds_the_batches(site: Site) -> ast.AST | None:
     given = site.call.keywords.get("noise_generator")
     own = given.id if isinstance(given, ast.Name) else ""
     for call in site.bindings.script.calls_of(
-        r"manual_seed(_all)?|seed|set_seed|seed_everything|set_random_seed|seed_all"
+        r"manual_seed(_all)?|seed|set_seed|seed_everything|set_random_seed|seed_all|set_rng_state(_all)?|fork_rng"
     ):
         if call.owner is None or last_name(call.owner) != own or not own:
             return call.node

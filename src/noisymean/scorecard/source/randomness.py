@@ -57,11 +57,21 @@ def _own_generator(site: Site, generator: ast.Name, made: ast.Call, *, is_off: b
     if plain and len(handed) == 1 and isinstance(seed, ast.Call) and _is_entropy(seed, bindings):
         statement = script.statement_of(seed)
         if bindings.is_plain(statement) and statement.lineno < site.call.node.lineno and isinstance(site.run, Run):
-            yield site.passed(pitfalls.SEED, "seeded by the operating system, for the noise alone", seed)
+            if _is_on_gpu(made):
+                yield site.passed(pitfalls.SEED, "seeded by the operating system, for the noise alone", seed)
+            else:
+                says = "a generator of the CPU uses 32 bits of its seed, which can be tried one after the other"
+                yield site.unknown(pitfalls.SEED, says, seed)
             yield site.passed(pitfalls.REUSED, "a generator for the noise alone, seeded once", seed)
             return
     yield site.unknown(pitfalls.SEED, "what seeds the generator of the noise is not followed", made)
     yield site.unknown(pitfalls.REUSED, "what becomes of the generator of the noise is not followed", made)
+
+
+def _is_on_gpu(made: ast.Call) -> bool:
+    """`torch.Generator(device="cuda")`, which uses all bits of a seed; that of the CPU is a Mersenne twister of 32 of them."""
+    told = [*made.args, *(one.value for one in made.keywords if one.arg == "device")]
+    return any(isinstance(one, ast.Constant) and str(one.value).startswith("cuda") for one in told)
 
 
 def _is_entropy(seed: ast.Call, bindings: Bindings) -> bool:

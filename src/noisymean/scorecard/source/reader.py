@@ -16,7 +16,7 @@ from noisymean.lint.tree import Tree
 from noisymean.probe.reading.work import Exhausted
 from noisymean.scorecard.pitfalls import PITFALLS
 from noisymean.scorecard.source import by_hand, opacus, own, text
-from noisymean.scorecard.source.bindings import SET_FROM_OUTSIDE, Bindings
+from noisymean.scorecard.source.bindings import Bindings, set_from_outside
 from noisymean.scorecard.source.sites import sites
 from noisymean.scorecard.value import Fact, Outcome, Scorecard, Subject
 
@@ -87,7 +87,7 @@ def _files(paths: Sequence[Path], exclude: Sequence[str]) -> tuple[list[_File], 
     tree = Tree(paths, exclude)
     relevant, outside = [], set[str]()
     for found, data in tree.files():
-        outside |= {name.decode("ascii", "replace") for name in SET_FROM_OUTSIDE.findall(data)}
+        outside |= set_from_outside(data)
         if _RELEVANT.search(data):
             relevant.append((found, data))
     files = []
