@@ -30,7 +30,7 @@ _FOLLOWED = 12
 _LARGEST = 10**15
 # Most people who train with DP say so somewhere; some words are also those of others, and count where two of them meet.
 _VOCABULARY = re.compile(
-    r"differential(ly)?[\s_-]*priva|\bdp[-_ ]?(sgd|gd\b|gradient|adam|fedavg|ftrl|train|optim|mech)|dpsgd|dp_sgd"
+    r"differential(ly)?[\s_-]*priva|\bdp[-_ ]?(sgd|gd\b|gradient|adam|fedavg|ftrl|train|optim|mech|noise\b)|dpsgd|dp_sgd"
     r"|\bprivate[-_ ]?(sgd|gd|gradient|learn|train|logistic|linear|regression|erm)"
     r"|privacy|privati[sz]|make_private|noise_?mult|opacus|l2_norm_clip|\b(compute_|get_)?rdp\b|rdp_?accountant|moments?_?accountant",
     re.IGNORECASE,
@@ -213,7 +213,8 @@ class Script:
     def _dotted_name(self, name: str, scope: Scope, depth: int) -> str:
         at = scope.visible(name)
         if at is not None:
-            found = self._first(at.assigned.get(name, []), depth)
+            # torch.normal(0, s) binds nothing
+            found = self._first([one for one in at.assigned.get(name, []) if not self._is_put_into(name, one)], depth)
             if not found and name in at.parameters() and at.function is not None:
                 found = self._annotated(name, at, depth) or self._first(self.syntax.passed(name, at), depth)
             if found:

@@ -12,7 +12,7 @@ from noisymean.lint.rules.noise import Addition, noise_of
 from noisymean.lint.rules.rounds import is_released, names_behind
 from noisymean.lint.script import Script
 from noisymean.probe.reading.candidates import Candidates
-from noisymean.probe.reading.nodes import names_in
+from noisymean.probe.reading.nodes import last_name, names_in
 from noisymean.probe.reading.source import OF_THE_DATA, Origin, Role, Statement
 
 # The worst of several comes first.
@@ -24,7 +24,11 @@ _RULES = {
 }
 
 # 1 + decay * t and 1 - beta ** t, which lengthen or shorten a step.
-_SCHEDULE = re.compile(r"1(\.0)? [+-] [^+]*\*[^+]*")
+_SCHEDULE = re.compile(r"\(?1(\.0)? [+-] [^+]*\*[^+]*\)?")
+# Adam and its like divide by the root of what they remember of the squares.
+_ADAPTIVE = re.compile(r"\(?([\w.]*sqrt\((?!.*\blen\().+\)|[\w.\[\]]+\.sqrt\(\)) \+ .+")
+# Data that everybody may see, by what is made of it.
+_PUBLIC = re.compile(r"^pub(lic)?_?(grad|mean|batch|data|sum|update|delta|loss|model|param|weight)", re.IGNORECASE)
 
 
 def divides(script: Script) -> Iterator[Finding]:
@@ -68,9 +72,7 @@ def _rule(one: Statement) -> str | None:
 def _gets_noise(node: ast.AST, script: Script) -> bool:
     """Whether noise is added to what is made of it: in the same function, or to the name that it or its function has."""
     function = script.function_of(node)
-    targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
-    results = {name for one in targets if isinstance(one, ast.expr) for name in names_in(one)}
-    results |= set() if function is None else {function.name}
+    results = _results(node) | (set() if function is None else {function.name})
     for one in noise_of(script).additions:
         if function is not None and one.scope.function is function:
             return True
@@ -81,11 +83,32 @@ def _gets_noise(node: ast.AST, script: Script) -> bool:
 
 def _is_another(one: Statement, node: ast.AST, script: Script) -> bool:
     """Whether it is no noisy mean after all: of what was released in earlier rounds, or where nothing is private."""
-    if is_released(node, script) or _SCHEDULE.fullmatch(one.by):
+    if is_released(node, script) or _SCHEDULE.fullmatch(one.by) or _is_public(node, script):
+        return True
+    if _ADAPTIVE.fullmatch(one.by):
         return True
     function = script.function_of(node)
     own = [each for each in noise_of(script).additions if each.scope.function is function and function is not None]
     return bool(own) and all(_excludes(node, each, one, script) for each in own)
+
+
+def _is_public(node: ast.AST, script: Script) -> bool:
+    """Whether the result is called public, or goes into a list that is."""
+    results = _results(node)
+    collected = [
+        last_name(one.owner)
+        for one in script.calls_of("append|extend")
+        if one.owner is not None
+        and one.arguments
+        and results & set(names_in(one.arguments[0]))
+        and one.scope is script.scope_of(node)
+    ]
+    return any(map(_PUBLIC.search, (*results, *collected)))
+
+
+def _results(node: ast.AST) -> set[str]:
+    targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+    return {name for one in targets if isinstance(one, ast.expr) for name in names_in(one)}
 
 
 def _excludes(node: ast.AST, addition: Addition, one: Statement, script: Script) -> bool:

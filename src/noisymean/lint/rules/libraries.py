@@ -12,7 +12,7 @@ from noisymean.lint.script import Called, Script
 _OPTAX = re.compile(r"dpsgd|differentially_private_aggregate")
 _TENSORFLOW = re.compile(
     r"(Vectorized|Sparsity\w*|Fast)?DP(Keras|FTRL|Sparse|FastSparse)*\w*(Gaussian)?(SGD|Adam|AdamW|Adagrad|RMSProp|GradientDescent|Nesterov)?\w*Optimizer(Class)?"
-    r"|make_(keras_|vectorized_|gaussian_)*\w*optimizer_class|DPModel|DPSequential|make_dp_model_class"
+    r"|(Vectorized)?DP(SGD|Adam|Adagrad|RMSProp)|make_(keras_|vectorized_|gaussian_)*\w*optimizer_class|DPModel|DPSequential|make_dp_model_class"
 )
 _TENSORFLOW_PARTS = frozenset(
     {

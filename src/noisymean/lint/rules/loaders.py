@@ -19,6 +19,7 @@ _EXPECTED = re.compile(r"^expected_batch_size$|^lot_size$")
 _CALIBRATES = re.compile(
     r"(get|compute|find|calibrate|search|solve|estimate|opt)\w*(noise|sigma)\w*|\w*calibrate\w*|\w*noise_multiplier_(from|for)\w*|compute_noise"
 )
+_KERAS_MODELS = re.compile(r"DP(Sequential|Model)")
 # The same as a method of settings, which are told before what is counted.
 _METHODS = re.compile(r"calibrate\w*|solve\w*")
 
@@ -62,6 +63,10 @@ def batch_size(script: Script) -> Iterator[Finding]:
                 continue
             if _is_private_call(call, keyword.arg, private) and script.is_of_the_data(keyword.value, call.scope):
                 yield script.found("NM008", call.node)
+        if call.name == "fit" and _fits_privately(call, script):
+            told = call.argument(2, "batch_size")
+            if told is not None and script.is_of_the_data(told, call.scope):
+                yield script.found("NM008", call.node)
         size = call.argument(1) if call.node in private and "batch_size" not in call.keywords else None
         if size is not None and script.is_of_the_data(size, call.scope):
             yield script.found("NM008", size)
@@ -70,6 +75,12 @@ def batch_size(script: Script) -> Iterator[Finding]:
             case ast.Assign(targets=[ast.Attribute(attr=name)], value=value) if _EXPECTED.search(name):
                 if script.is_of_the_data(value, script.scope_of(node)):
                     yield script.found("NM008", node)
+
+
+def _fits_privately(call: Called, script: Script) -> bool:
+    """Whether `fit` is that of a model of TensorFlow Privacy, which clips and adds noise itself."""
+    made = None if call.owner is None else sizes.made_by(call.owner, call.scope, script)
+    return made is not None and bool(_KERAS_MODELS.fullmatch(made.name)) and script.imports("tensorflow_privacy")
 
 
 def _reads_everything(call: Called, script: Script) -> bool:

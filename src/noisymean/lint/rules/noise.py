@@ -15,6 +15,7 @@ from functools import cached_property, lru_cache
 from typing import final
 
 from noisymean.lint.rules import sizes
+from noisymean.lint.rules.bounds import is_of_a_bound
 from noisymean.lint.rules.records import takes_one_each
 from noisymean.lint.script import Called, Script
 from noisymean.probe.reading.flow import Contents, Flow
@@ -33,6 +34,7 @@ _GRADIENTS = re.compile(
 )
 _KEEPS = re.compile(
     r"to|astype|cpu|cuda|type|float|double|half|clone|detach|reshape|view|squeeze|unsqueeze|item|numpy|flatten|expand_as|type_as"
+    r"|mul_?|multiply_?|div_?|divide_?"
 )
 _MAKES_ARRAYS = re.compile(r"from_numpy|as_tensor|tensor|asarray|array|FloatTensor|convert_to_tensor")
 _DISTRIBUTIONS = re.compile(r"Normal|MultivariateNormal|Laplace|Gaussian")
@@ -51,7 +53,7 @@ _RECORDS = re.compile(
 )
 _ROUNDS = re.compile(r"loader|epochs?|steps?$|iter|round|num_batches|^T$|train_ds|dataset$|batches", re.IGNORECASE)
 _PARAMETERS = re.compile(r"param|layer|module|weight|leaves|named|group", re.IGNORECASE)
-_LIMITS = re.compile(r"min|max|minimum|maximum|clamp_?|clip|where|fmin|fmax|relu")
+_LIMITS = re.compile(r"min|max|minimum|maximum|clamp(_min|_max)?_?|clip_?|where|fmin|fmax|relu")
 _DIFFERENTIATES = re.compile(r"(value_and_)?grad|gradient|GradientTape|jacrev|jacobian|vjp|GradValues")
 _PACKAGES = ("torch", "jax", "tensorflow", "tf", "autograd", "functorch", "objax", "flax", "haiku", "mlx", "equinox")
 _FORMULA = re.compile(r"grad|^d_?[wb]$|^g$", re.IGNORECASE)
@@ -59,6 +61,9 @@ _STEPS = re.compile(r"step|apply_gradients|apply_updates|assign_sub|fit")
 _STEP_LENGTH = re.compile(r"^(lr|eta|alpha|step_?size|learning_?rate)$|_lr$|^lr_|learning_?rate", re.IGNORECASE)
 # Names of what adds noise out of sight.
 _NOISY_PARTS = re.compile(r"^DP_?[A-Z]\w*|\w*privati[sz]e\w*|[Pp]rivacy_?[Ee]ngine|^dp_?(optim|sgd|adam)\w*")
+# A norm of all gradients is one of gradients, whatever they are called.
+_OF_GRADIENTS = re.compile(r"\w*(global_norm|grads?)\w*")
+_IN_BATCHES = re.compile(r"split|array_split|chunks?|tensor_split|batched")
 # Numbers that say how much noise there is to be, and accountants: they add none.
 _SAYS = re.compile(r"mult|scale|std|stddev|level|sigma|event|account|rdp|epsilon|mechanism$", re.IGNORECASE)
 
@@ -128,9 +133,16 @@ class Noise:
     def _added(self, node: ast.AST, left: ast.expr, right: ast.expr) -> Iterator[Addition]:
         scope = self.script.scope_of(node)
         for what, noise in ((left, right), (right, left)):
-            if self.is_drawn(noise, scope) and not self.is_drawn(what, scope) and self._is_gradient(what, scope):
+            if not self.is_drawn(noise, scope) or self.is_drawn(what, scope):
+                continue
+            if self._is_gradient(what, scope) or (self._clips_somewhere and is_of_a_bound(noise, scope, self.script)):
                 yield Addition(node, what, noise, scope)
                 return
+
+    @cached_property
+    def _clips_somewhere(self) -> bool:
+        """Whether anything in the file is clipped by its norm: what gets noise that is scaled by a bound is gradients then."""
+        return bool(self.by_norm or self.whole or self.by_record)
 
     def _is_gradient(self, node: ast.expr, scope: Scope) -> bool:
         """By name, or followed; random numbers that nothing was added to, such as made-up data, are none."""
@@ -285,7 +297,9 @@ class Noise:
 
     def _is_by_record(self, call: Called) -> bool:
         names = [call.name, *(name for one in call.arguments for name in names_in(one))]
-        gradients = any(re.search("grad", name, re.IGNORECASE) for name in names)
+        gradients = any(re.search("grad", name, re.IGNORECASE) for name in names) or bool(
+            _OF_GRADIENTS.fullmatch(call.name)
+        )
         told = any(re.search(r"per_?(sample|example|record)|grad_sample", name, re.IGNORECASE) for name in names)
         return told or (gradients and self.goes_by_record(call.node))
 
@@ -316,6 +330,9 @@ class Noise:
             return True
         if function is None or depth == 0:
             return False
+        if re.search(r"per_?(sample|example|record)", self.script.scope_of(node).owner or "", re.IGNORECASE):
+            # a method of what is called so: others call it after each record
+            return True
         if _BY_RECORD.search(function.name) or any(_BY_RECORD.search(one.arg) for one in function.args.args):
             return True
         if any(
@@ -349,8 +366,13 @@ class Noise:
 
     @cached_property
     def is_private(self) -> bool:
-        """Whether this file trains with DP: it says so, or it bounds single records and adds noise to gradients."""
-        return self.script.speaks_of_privacy or (bool(self.additions) and bool(self.by_record))
+        """Whether this file trains with DP: it says so, or it bounds gradients and adds noise to them.
+
+        Where only a whole batch is clipped, as others do too, the noise has to be scaled by a bound.
+        """
+        if self.script.speaks_of_privacy or (bool(self.additions) and bool(self.by_record)):
+            return True
+        return bool(self.whole) and any(is_of_a_bound(one.noise, one.scope, self.script) for one in self.additions)
 
     def computes_gradients(self, scopes: Collection[Scope]) -> bool:
         """Whether gradients are computed in any of these: propagated back, by a package that differentiates, or by a formula."""
@@ -449,12 +471,27 @@ def _over_records(loop: ast.AST) -> bool:
     if isinstance(loop, ast.While):
         return False
     over, target = getattr(loop, "iter", None), getattr(loop, "target", None)
-    if over is None or target is None:
+    if over is None or target is None or _goes_by_batch(over):
         return False
     names = names_in(over)
     if any(map(_ROUNDS.search, names)) or any(map(_PARAMETERS.search, [*names, *names_in(target)])):
         return False
     return any(map(_RECORDS.search, [*names, *names_in(target)]))
+
+
+def _goes_by_batch(over: ast.expr) -> bool:
+    """`rows.split(64)` and `range(0, n, 64)`, unless these are called microbatches or have one record."""
+    match over:
+        case ast.Call(func=ast.Attribute(attr="split" | "chunk"), args=[size]):
+            pass
+        case ast.Call(func=function, args=[_, size]) if _IN_BATCHES.fullmatch(last_name(function)):
+            pass
+        case ast.Call(func=ast.Name(id="range"), args=[_, _, size]):
+            pass
+        case _:
+            return False
+    single = isinstance(size, ast.Constant) and size.value == 1
+    return not single and not any("micro" in name.lower() for name in names_in(over))
 
 
 @lru_cache(maxsize=1)

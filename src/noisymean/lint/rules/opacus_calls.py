@@ -11,7 +11,7 @@ from noisymean.lint.findings import Finding
 from noisymean.lint.rules import sizes
 from noisymean.lint.script import Called, Script
 from noisymean.mechanisms import OpacusLoader, Sampling
-from noisymean.probe.reading.nodes import last_name, names_in
+from noisymean.probe.reading.nodes import Scope, last_name, names_in
 
 _MADE_PRIVATE = ("make_private", "make_private_with_epsilon")
 _ENGINE = re.compile(r"engine|^pe$|privacy", re.IGNORECASE)
@@ -183,7 +183,7 @@ def other_loader(script: Script) -> Iterator[Finding]:
         if _comes_back(script.statement_of(call.node), name):
             continue
         script.work.spend(len(uses))
-        trained = [node for node in uses if _trains_on(node, name, script)]
+        trained = [node for node in uses if _trains_on(node, name, script) and not _of_another(node, call, script)]
         if isinstance(given, ast.Attribute):
             trained = _of_object(trained, given, call, uses, script)
         else:
@@ -197,10 +197,49 @@ def _comes_back(statement: ast.stmt, name: str) -> bool:
     if isinstance(statement, ast.Expr):
         # what comes back is thrown away
         return False
-    if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Tuple):
+    if not isinstance(statement, ast.Assign):
+        return True
+    if isinstance(statement.targets[0], ast.Name) and isinstance(statement.value, ast.Call):
+        # all that comes back has one name; where it is taken apart, the loader gets another value there
+        return ast.unparse(statement.targets[0]) == name
+    if not isinstance(statement.targets[0], ast.Tuple | ast.List):
         return True
     targets = statement.targets[0].elts
     return any(isinstance(one, ast.Starred) or ast.unparse(one) == name for one in targets)
+
+
+def _of_another(node: ast.For | ast.Call, call: Called, script: Script) -> bool:
+    """Whether a loop trains something else: its steps are those of optimizers that make_private neither takes nor gives back."""
+    if not isinstance(node, ast.For):
+        return False
+    own = {name for one in (*call.arguments, *call.keywords.values()) for name in _named(one)}
+    statement = script.statement_of(call.node)
+    if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Tuple):
+        return False
+    own |= _named(statement.targets[0])
+    scope = script.scope_of(node)
+    steps = [
+        one.func.value
+        for one in script.work.walk(node)
+        if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute) and one.func.attr == "step"
+    ]
+    optimizers = [one.id for one in steps if isinstance(one, ast.Name)]
+    if len(optimizers) < len(steps) or not optimizers:
+        return False
+    return not any(
+        name in own or (at := scope.visible(name)) is None or name in at.parameters() or _is_alias(name, at, own)
+        for name in optimizers
+    )
+
+
+def _is_alias(name: str, at: Scope, own: set[str]) -> bool:
+    """Whether a name is another one for something of these, or made of it: a scheduler of the optimizer."""
+    return any(own & _named(one.expression) for one in at.assigned.get(name, []))
+
+
+def _named(node: ast.expr) -> set[str]:
+    """Names of their own, not those of attributes."""
+    return {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
 
 
 def _of_object(

@@ -54,6 +54,8 @@ def _origin(size: ast.expr, scope: Scope, node: ast.AST, script: Script, depth: 
             return Origin.DATASET if _is_fixed(array, scope, node, script, depth) else Origin.BATCH
         case ast.Name(id=name):
             return _of_name(name, scope, node, script, depth)
+        case ast.Attribute(value=ast.Name() as owner):
+            return _of_object(size, owner, scope, node, script)
         case _:
             return Origin.BATCH
 
@@ -78,6 +80,39 @@ def _of_name(name: str, scope: Scope, node: ast.AST, script: Script, depth: int)
             return _origin(expression, value.scope, node, script, depth - 1)
         case _:
             return Origin.BATCH
+
+
+def _of_object(size: ast.Attribute, owner: ast.Name, scope: Scope, node: ast.AST, script: Script) -> Origin:
+    """A number that an object got when it was made, before the rounds: what is counted then is not a batch."""
+    values = script.syntax.attributes(size, scope)
+    at = scope.visible(owner.id, looped=False)
+    loops = rounds_around(node, script)
+    if at is None or not loops or len(values) != 1 or values[0].scope.name != "__init__":
+        return Origin.BATCH
+    if is_bound_in(owner.id, at, loops[-1]) or owner.id in at.parameters():
+        return Origin.BATCH
+    match values[0].expression:
+        case ast.BinOp(op=ast.FloorDiv(), left=left) if _counts(left):
+            return Origin.FLOOR
+        case ast.Call(func=function, args=[inside]) if WHOLE.fullmatch(last_name(function)) and any(
+            _counts(one) for one in script.work.walk(inside)
+        ):
+            return Origin.FLOOR
+        case expression if _counts(expression):
+            return Origin.DATASET
+        case _:
+            return Origin.BATCH
+
+
+def _counts(node: ast.AST) -> bool:
+    """`len(x)` or `x.shape[0]`."""
+    match node:
+        case ast.Call(func=ast.Name(id="len"), args=[_]):
+            return True
+        case ast.Subscript(value=ast.Attribute(attr="shape"), slice=ast.Constant(value=0)):
+            return True
+        case _:
+            return False
 
 
 def _is_fixed(array: ast.expr, scope: Scope, node: ast.AST, script: Script, depth: int) -> bool:

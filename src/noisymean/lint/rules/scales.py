@@ -171,10 +171,19 @@ def _divided_call(node: ast.Call, scope: Scope, script: Script, depth: int) -> b
 
 def _is_size(node: ast.expr, scope: Scope, script: Script) -> bool:
     """A number of records, of the data or of the caller's."""
-    if script.origins(node, scope) & OF_THE_DATA or any(map(_SIZE.search, names_in(node))):
+    if script.origins(node, scope) & OF_THE_DATA or any(map(_SIZE.search, (*names_in(node), *_keys(node)))):
         return True
     number = script.constant(node, scope)
     return isinstance(number, int) and not isinstance(number, bool) and number >= _LEAST_SIZE
+
+
+def _keys(node: ast.expr) -> list[str]:
+    """The settings that are taken from dictionaries: `group["lot"]`."""
+    return [
+        one.slice.value
+        for one in ast.walk(node)
+        if isinstance(one, ast.Subscript) and isinstance(one.slice, ast.Constant) and isinstance(one.slice.value, str)
+    ]
 
 
 def _is_sum(node: ast.expr, scope: Scope, script: Script, depth: int = 5) -> bool:
@@ -210,6 +219,11 @@ def _adds_up(name: str, line: int, script: Script) -> bool:
 def _has_scale_of_the_sum(noise: ast.expr, scope: Scope, script: Script) -> bool:
     """Whether what is drawn is sigma times C and nothing else: where that is not in view, nothing is known."""
     names = set(names_behind(noise, scope, script, 6))
+    for one in (*names,):
+        # group["clip"], in what the names stand for as well
+        at = scope.visible(one, looped=False)
+        names.update(*(_keys(value.expression) for value in ([] if at is None else at.assigned.get(one, [])[:3])))
+    names.update(_keys(noise))
     return any(map(_DEVIATION.search, names)) and any(map(_BOUND.search, names))
 
 

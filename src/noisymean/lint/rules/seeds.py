@@ -28,7 +28,13 @@ def constant_seed(script: Script) -> Iterator[Finding]:
     if not noise_of(script).is_private:
         return
     seen: set[int] = set()
-    for node in (*_own_seeds(script), *_handed_seeds(script), *_global_seeds(script), *_told_seeds(script)):
+    for node in (
+        *_own_seeds(script),
+        *_counted_seeds(script),
+        *_handed_seeds(script),
+        *_global_seeds(script),
+        *_told_seeds(script),
+    ):
         if node.lineno not in seen:
             seen.add(node.lineno)
             yield script.found("NM034", node)
@@ -44,6 +50,63 @@ def _own_seeds(script: Script) -> Iterator[ast.expr]:
         given = call.keywords.get("noise_generator")
         if given is not None:
             yield from _constant_seeds(given, call.scope, script)
+
+
+def _counted_seeds(script: Script) -> Iterator[ast.expr]:
+    """The same where the seed is the number of the round, or made of it and of constants: anybody can count."""
+    for draw in _noisy_draws(script):
+        source = _source(draw, script)
+        for call in [] if source is None else _makers(source, draw.scope, script):
+            seed = call.argument(0, "seed")
+            if seed is not None and _is_counted(seed, call.scope, script):
+                yield call.node
+
+
+def _makers(source: ast.expr, scope: Scope, script: Script) -> Iterator[Called]:
+    """The calls that give a generator or a key its seed, in the function that draws with it."""
+    values = [Value(source, scope)]
+    if isinstance(source, ast.Name) and (at := scope.visible(source.id, looped=False)) is not None:
+        values = at.assigned.get(source.id, [])
+        for call in script.calls_of("manual_seed|seed"):
+            owned = isinstance(call.owner, ast.Name) and call.owner.id == source.id
+            if owned and call.scope.visible(source.id, looped=False) is at:
+                yield call
+    for value in values[:4]:
+        call_there = script.call_at.get(value.expression)
+        if call_there is not None and _SEEDS.fullmatch(call_there.name):
+            yield call_there
+
+
+def _is_counted(node: ast.expr, scope: Scope, script: Script, depth: int = 6) -> bool:
+    """Constants, and numbers that count rounds from a constant on."""
+    script.work.spend()
+    if depth == 0:
+        return False
+    match node:
+        case ast.Constant(value=int()):
+            return True
+        case ast.BinOp(left=left, right=right):
+            return all(_is_counted(one, scope, script, depth - 1) for one in (left, right))
+        case ast.Name(id=name):
+            at = scope.visible(name)
+            if at is None:
+                return False
+            if name in at.looped and not at.assigned.get(name):
+                return all(_counts_up(one.expression) for one in at.looped[name])
+            values = at.assigned.get(name, [])
+            if name in at.parameters():
+                values = [*values, *script.syntax.passed(name, at)]
+            known = [
+                one.index is None and _is_counted(one.expression, one.scope, script, depth - 1) for one in values[:6]
+            ]
+            return bool(known) and all(known) and len(values) < 6
+        case _:
+            return False
+
+
+def _counts_up(over: ast.expr) -> bool:
+    """`range(steps)`; what else a loop goes through is not known."""
+    return isinstance(over, ast.Call) and last_name(over.func) in ("range", "trange", "arange")
 
 
 def _handed_seeds(script: Script) -> Iterator[ast.expr]:
@@ -104,6 +167,9 @@ def _source(draw: Called, script: Script) -> ast.expr | None:
         return given
     if re.match(r"jax\.random|jax\.numpy|jrandom", draw.dotted) or ("jax" in draw.dotted and "random" in draw.dotted):
         return draw.argument(0)
+    if draw.name in ("sample", "rsample"):
+        # a distribution has no generator of its own
+        return None
     owner = draw.owner
     is_own = owner is not None and not script.syntax.is_module(owner) and isinstance(owner, ast.Name | ast.Attribute)
     return owner if is_own and draw.name not in ("normal_",) else None
@@ -278,10 +344,40 @@ def _same_key(draws: list[Called], script: Script) -> Iterator[ast.expr]:
     for draw in draws:
         key = _source(draw, script)
         if key is not None and "jax" in draw.dotted:
+            key = _split_from(key, draw, script)
             yield from _unsplit(key, draw.node, script, draw.node)
             # a caller further out may make another key for each call
             if _is_from_around(key, draw.scope, script) and _in_rounds(script.function_of(draw.node), script, 0):
                 yield draw.node
+
+
+def _split_from(key: ast.expr, draw: Called, script: Script) -> ast.expr:
+    """What the keys of the parts of one step are split from: `for v, k in zip(leaves, split(key, n))` around the draw."""
+    if not isinstance(key, ast.Name):
+        return key
+    for around in script.ancestors(draw.node):
+        if isinstance(around, ast.ListComp | ast.GeneratorExp):
+            for part in around.generators:
+                over = _element(key.id, part.target, part.iter)
+                at = script.scope_of(around).visible(over.id, looped=False) if isinstance(over, ast.Name) else None
+                values = at.assigned.get(over.id, []) if at is not None and isinstance(over, ast.Name) else []
+                made = values[0].expression if len(values) == 1 and values[0].index is None else over
+                if isinstance(made, ast.Call) and last_name(made.func) == "split" and made.args:
+                    return made.args[0]
+        if isinstance(around, ast.stmt):
+            break
+    return key
+
+
+def _element(name: str, target: ast.expr, over: ast.expr) -> ast.expr | None:
+    """What a name of a comprehension goes through, alone or as one of several."""
+    match target, over:
+        case ast.Name(id=own), _ if own == name:
+            return over
+        case ast.Tuple(elts=names), ast.Call(func=ast.Name(id="zip"), args=several):
+            return next((each for one, each in zip(names, several, strict=False) if last_name(one) == name), None)
+        case _:
+            return None
 
 
 def _is_from_around(key: ast.expr, scope: Scope, script: Script, depth: int = 6) -> bool:
