@@ -18,7 +18,7 @@ def schemas() -> dict[str, dict[str, Any]]:
     """Every schema, by the name of its command; they refer to each other by their `$id`.
 
     >>> sorted(schemas())[:4]
-    ['account', 'audit', 'calibrate', 'code-audit']
+    ['account', 'audit', 'calibrate', 'check']
     """
     found = (one for one in files("noisymean").joinpath("schemas").iterdir() if one.name.endswith(".json"))
     return {one.name.removesuffix(".json"): json.loads(one.read_text(encoding="utf-8")) for one in found}
