@@ -129,14 +129,14 @@ SCRIPTS = {
 
         def clip_tree(g, C):
             total = jnp.sqrt(sum(jnp.sum(x**2) for x in jax.tree.leaves(g)))
-            factor = jnp.minimum(1.0, C / total)  # !NM032
+            factor = jnp.minimum(1.0, C / total)
             return jax.tree.map(lambda x: factor * x, g)
 
         def train_step(params, state, batch, tx, C):
             grads = jax.vmap(lambda r: clip_tree(jax.grad(loss)(params, r), C))(batch)
             mean = jax.tree.map(lambda x: jnp.mean(x, axis=0), grads)
             updates, state = tx.update(mean, state)
-            return optax.apply_updates(params, updates), state
+            return optax.apply_updates(params, updates), state  # !NM032
         """,
     "in a function that vmap takes, and noise": """
         \"\"\"DP-SGD with optax.\"\"\"

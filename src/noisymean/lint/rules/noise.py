@@ -16,7 +16,7 @@ from typing import final
 
 from noisymean.lint.rules import sizes
 from noisymean.lint.rules.bounds import is_of_a_bound
-from noisymean.lint.rules.records import takes_one_each
+from noisymean.lint.rules.records import goes_by_batch, takes_one_each
 from noisymean.lint.script import Called, Script
 from noisymean.probe.reading.flow import Contents, Flow
 from noisymean.probe.reading.nodes import Scope, Value, last_name, names_in
@@ -58,12 +58,12 @@ _DIFFERENTIATES = re.compile(r"(value_and_)?grad|gradient|GradientTape|jacrev|ja
 _PACKAGES = ("torch", "jax", "tensorflow", "tf", "autograd", "functorch", "objax", "flax", "haiku", "mlx", "equinox")
 _FORMULA = re.compile(r"grad|^d_?[wb]$|^g$", re.IGNORECASE)
 _STEPS = re.compile(r"step|apply_gradients|apply_updates|assign_sub|fit")
+_TAKES_STEP = re.compile(r"step|apply_gradients|apply_updates|assign_sub")
 _STEP_LENGTH = re.compile(r"^(lr|eta|alpha|step_?size|learning_?rate)$|_lr$|^lr_|learning_?rate", re.IGNORECASE)
 # Names of what adds noise out of sight.
 _NOISY_PARTS = re.compile(r"^DP_?[A-Z]\w*|\w*privati[sz]e\w*|[Pp]rivacy_?[Ee]ngine|^dp_?(optim|sgd|adam)\w*")
 # A norm of all gradients is one of gradients, whatever they are called.
 _OF_GRADIENTS = re.compile(r"\w*(global_norm|grads?)\w*")
-_IN_BATCHES = re.compile(r"split|array_split|chunks?|tensor_split|batched")
 # Numbers that say how much noise there is to be, and accountants: they add none.
 _SAYS = re.compile(r"mult|scale|std|stddev|level|sigma|event|account|rdp|epsilon|mechanism$", re.IGNORECASE)
 
@@ -392,6 +392,11 @@ class Noise:
                         found.append(node)
         return found
 
+    @cached_property
+    def steps(self) -> list[ast.AST]:
+        """The calls that change weights along gradients."""
+        return [one.node for one in self.script.calls if _TAKES_STEP.fullmatch(one.name)]
+
     def takes_steps(self, scopes: Collection[Scope]) -> bool:
         """Whether weights are changed along gradients in any of these."""
         return any(_STEPS.fullmatch(name) for scope in scopes for name in scope.names) or any(
@@ -471,27 +476,12 @@ def _over_records(loop: ast.AST) -> bool:
     if isinstance(loop, ast.While):
         return False
     over, target = getattr(loop, "iter", None), getattr(loop, "target", None)
-    if over is None or target is None or _goes_by_batch(over):
+    if over is None or target is None or goes_by_batch(over):
         return False
     names = names_in(over)
     if any(map(_ROUNDS.search, names)) or any(map(_PARAMETERS.search, [*names, *names_in(target)])):
         return False
     return any(map(_RECORDS.search, [*names, *names_in(target)]))
-
-
-def _goes_by_batch(over: ast.expr) -> bool:
-    """`rows.split(64)` and `range(0, n, 64)`, unless these are called microbatches or have one record."""
-    match over:
-        case ast.Call(func=ast.Attribute(attr="split" | "chunk"), args=[size]):
-            pass
-        case ast.Call(func=function, args=[_, size]) if _IN_BATCHES.fullmatch(last_name(function)):
-            pass
-        case ast.Call(func=ast.Name(id="range"), args=[_, _, size]):
-            pass
-        case _:
-            return False
-    single = isinstance(size, ast.Constant) and size.value == 1
-    return not single and not any("micro" in name.lower() for name in names_in(over))
 
 
 @lru_cache(maxsize=1)

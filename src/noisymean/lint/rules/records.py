@@ -8,6 +8,7 @@ from collections.abc import Collection
 
 from noisymean.probe.reading.nodes import last_name, names_in
 
+_IN_BATCHES = re.compile(r"split|array_split|chunks?|tensor_split|batched")
 _BATCHES = re.compile(r"loader|epoch|batches|steps?$|iter|rounds?$|^T$|dataset", re.IGNORECASE)
 _GRADIENTS = re.compile(r"backward|grad|gradient|GradientTape|value_and_grad", re.IGNORECASE)
 _PARTS = re.compile(r"param|layer|module|weight|leaves|named|group", re.IGNORECASE)
@@ -68,3 +69,18 @@ def _gathers(inside: Collection[ast.AST]) -> bool:
             ):
                 return True
     return False
+
+
+def goes_by_batch(over: ast.expr) -> bool:
+    """`rows.split(64)` and `range(0, n, 64)`, unless these are called microbatches or have one record."""
+    match over:
+        case ast.Call(func=ast.Attribute(attr="split" | "chunk"), args=[size]):
+            pass
+        case ast.Call(func=function, args=[_, size]) if _IN_BATCHES.fullmatch(last_name(function)):
+            pass
+        case ast.Call(func=ast.Name(id="range"), args=[_, _, size]):
+            pass
+        case _:
+            return False
+    single = isinstance(size, ast.Constant) and size.value == 1
+    return not single and not any("micro" in name.lower() for name in names_in(over))

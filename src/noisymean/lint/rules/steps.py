@@ -78,7 +78,22 @@ def without_noise(script: Script) -> Iterator[Finding]:
             continue
         seen.add(around)
         if noise.takes_steps(around) and not noise.is_noisy(around):
-            yield script.found("NM032", node)
+            yield script.found("NM032", _where(node, around, script))
+
+
+def _where(node: ast.AST, around: frozenset[Scope], script: Script) -> ast.AST:
+    """Where the noise is missing: at the bound if its function takes the step as well, else at the step of what belongs to it."""
+    outermost = node
+    for one in script.ancestors(node):
+        if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef):
+            outermost = one
+    if outermost is node:
+        return node
+    inside = set(script.work.walk(outermost))
+    taken = [one for one in noise_of(script).steps if script.scope_of(one) in around]
+    if any(one in inside for one in taken):
+        return node
+    return taken[0] if taken else node
 
 
 def _optax_may_add_noise(script: Script) -> bool:
