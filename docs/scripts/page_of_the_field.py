@@ -87,7 +87,7 @@ def statements(rows: Sequence[Row]) -> str:
     return table(
         ("library", "statement", "ways"),
         [
-            (library, f"`{place}` `{text}`", f"{len(names)} of Opacus" if len(names) > 4 else ", ".join(names))
+            (library, f"`{place}` `{text}`", f"{len(names)} of {library}" if len(names) > 4 else ", ".join(names))
             for (library, place, text), names in found.items()
         ],
     )

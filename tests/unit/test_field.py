@@ -6,6 +6,7 @@ Nothing is installed and no library is started: what is run here has a law that 
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -683,6 +684,14 @@ def test_the_page_of_the_documents_is_made_from_that_record() -> None:
     script = DOCS / "scripts" / "page_of_the_field.py"
     done = subprocess.run([sys.executable, str(script), "--check"], capture_output=True, check=False)
     assert done.returncode == 0, "run python docs/scripts/page_of_the_field.py"
+
+
+def test_ways_of_a_statement_are_those_of_its_own_library() -> None:
+    """`5 of Opacus` once stood beside a line of jax-privacy."""
+    page = (DOCS / "field.md").read_text(encoding="utf-8")
+    counted = re.findall(r"^\| ([\w-]+) \| `.*\| \d+ of ([\w-]+) \|$", page, re.MULTILINE)
+    assert {library for library, _ in counted} == {"jax-privacy", "opacus"}
+    assert all(library == other for library, other in counted)
 
 
 def test_no_row_of_the_documents_is_a_guess() -> None:
