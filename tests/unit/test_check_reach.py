@@ -49,13 +49,29 @@ TRICKS: dict[str, tuple[list[tuple[str, str]], frozenset[str] | set[str]]] = {
     "less the mean of the batch": (
         [(LOSS, "        out = model(features)\n        out = out - out.mean(0)\n        loss = criterion(out, labels)\n")], WEIGHTED,
     ),
+    "what the model made is changed": (
+        [(LOSS, "        out = model(features)\n        out.sub_(out.mean(0))\n        loss = criterion(out, labels)\n")], WEIGHTED,
+    ),
+    "labels less their mean": ([(LOSS, "        loss = criterion(model(features), labels - labels.mean())\n")], WEIGHTED),
+    "a loss that is changed": ([(LOSS, LOSS + "        loss.mul_(len(features))\n")], WEIGHTED),
+    "its data": ([(LOSS, LOSS + "        loss.data *= len(features)\n")], WEIGHTED),
+    "a gradient of the batch": ([(BACK, BACK.replace("()", "(gradient=torch.tensor(1.0 * len(features)))"))], WEIGHTED),
+    "a loss that becomes a sum": ([(MAIN, MAIN + "    args.loss.reduction = 'sum'\n")], WEIGHTED),
+    "a loss that goes somewhere": (
+        [(MAIN, MAIN + "    loss_of = torch.nn.CrossEntropyLoss()\n    args.tune(loss_of)\n"), (CRITERION, "loader, loss_of")], WEIGHTED,
+    ),
     # --- the length of a step
     "a length of the batch": ([(STEP, '        optimizer.param_groups[0]["lr"] = 1 / len(features)\n' + STEP)], {"P01"}),
     "a length of the records": ([("lr=0.1", "lr=600 / len(train_set)")], {"P01"}),
     "a schedule of the records": (
         [(MAIN, MAIN + "    plan = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda t: 600 / len(train_set))\n")], {"P01"},
     ),
+    "a length of the records, in a group": (
+        [("SGD(model.parameters(), lr=0.1)", "SGD([{'params': model.parameters(), 'lr': 60 / len(train_set)}])")], {"P01"},
+    ),
     # --- parameters that are changed by something else than a step
+    "weights that are put in": ([(STEP, STEP + "        model.load_state_dict(criterion.average(features))\n")], STEPS),
+    "weights that are written to": ([(STEP, STEP + "        model.state_dict()['weight'].add_(features.mean())\n")], STEPS),
     "derivatives by a name": (
         [("import torch\n", "import torch\nfrom torch.autograd import grad as slopes\n"), (STEP, STEP + "        slopes(loss, [])\n")],
         STEPS,
@@ -115,6 +131,10 @@ TRICKS: dict[str, tuple[list[tuple[str, str]], frozenset[str] | set[str]]] = {
         [(IMPORT, "import builtins\n" + IMPORT), (MAIN, MAIN + "    builtins.setattr(PrivacyEngine, args.name, 1)\n")], EVERYTHING,
     ),
     "set by the type": ([(MAIN, MAIN + "    type.__setattr__(PrivacyEngine, args.name, 1)\n")], EVERYTHING),
+    "made private under a patch": (
+        [("    model, optimizer, loader = engine.make_private(", "    with args.patched():\n     model, optimizer, loader = engine.make_private(")],
+        STEPS,
+    ),
     "the engine goes somewhere": ([(ENGINE, ENGINE + "    args.tune(engine)\n")], STEPS),
     "the engine is changed": ([(ENGINE, ENGINE + "    engine._prepare_optimizer = args.prepare\n")], STEPS),
     "the loader goes somewhere before": ([(LOADER, LOADER + "    args.tune(loader)\n")], {"P04", "P06", "P07", "P10", "P11"}),

@@ -160,6 +160,8 @@ class _Follower:
             raise _Lost(node, "what make_private returns is not simply given three names")
         if not self.bindings.is_plain(statement):
             raise _Lost(node, f"make_private is called {self._under()}")
+        if (under := next((one for one in self.script.ancestors(node) if isinstance(one, ast.With)), None)) is not None:
+            raise _Lost(under, "make_private is called under a with, which may change what it does")
         return statement
 
     def _under(self) -> str:
@@ -368,7 +370,9 @@ class _Follower:
         training = any(loop.node in self.script.ancestors(node) for loop in loops)
         match parent:
             case ast.Attribute():
-                if self._is_known_attribute(parent, role):
+                # weights that are put in or taken out between two steps
+                whole = training and role is Role.MODEL and parent.attr in ("state_dict", "load_state_dict")
+                if self._is_known_attribute(parent, role) and not whole:
                     return
             case ast.Call(func=function) if function is node:
                 if any(parent is loop.model for loop in loops) or (not training and self._is_without_gradients(parent)):

@@ -53,6 +53,8 @@ class Loop:
     backward: ast.Call
     model: ast.Call
     is_cut: bool
+    # what the batch and its parts are called
+    batch: frozenset[str]
 
 
 def followed(loop: ast.For, roles: Roles, bindings: Bindings) -> Loop | NotPlain:
@@ -85,10 +87,12 @@ def followed(loop: ast.For, roles: Roles, bindings: Bindings) -> Loop | NotPlain
     (step,), (backward,), (model,) = steps, backwards, models
     if not model.lineno <= backward.lineno <= step.lineno or step.args or step.keywords or backward.args:
         return NotPlain(step, "not in the order model, backward(), step()")
-    fault = _other_records(loop, model, counted=counted)
-    if fault is None and (shared := _shared(loop, bindings)) is not None:
-        fault = NotPlain(shared, "the batch is shared between functions")
-    return fault if fault is not None else Loop(loop, step, backward, model, role is Role.CUT_LOADER)
+    batch = _other_records(loop, model, counted=counted)
+    if isinstance(batch, NotPlain):
+        return batch
+    if (shared := _shared(loop, bindings)) is not None:
+        return NotPlain(shared, "the batch is shared between functions")
+    return Loop(loop, step, backward, model, role is Role.CUT_LOADER, batch)
 
 
 def _over(node: ast.expr, bindings: Bindings, *, counted: bool = False) -> tuple[ast.expr, bool]:
@@ -145,8 +149,8 @@ def _owner(call: ast.Call) -> ast.expr:
 # --- which records -----------------------------------------------------------------------------------------------------
 
 
-def _other_records(loop: ast.For, model: ast.Call, *, counted: bool) -> NotPlain | None:
-    """Why the model may be given something else than the batch, all of it and nothing more."""
+def _other_records(loop: ast.For, model: ast.Call, *, counted: bool) -> NotPlain | frozenset[str]:
+    """The names of the batch, or why the model may be given something else than it, all of it and nothing more."""
     target = loop.target
     if counted:
         if not isinstance(target, ast.Tuple) or len(target.elts) != 2:
@@ -165,7 +169,8 @@ def _other_records(loop: ast.For, model: ast.Call, *, counted: bool) -> NotPlain
     told = [*model.args, *(one.value for one in model.keywords)]
     if not told or not all(_is_batch(one, batch, whole) for one in told):
         return NotPlain(model, "what the model is given is not simply the batch")
-    return _changed(loop, model, batch)
+    changed = _changed(loop, model, batch)
+    return frozenset(batch) if changed is None else changed
 
 
 def _changed(loop: ast.For, model: ast.Call, batch: set[str]) -> NotPlain | None:

@@ -26,6 +26,9 @@ _CLASSES = frozenset(
 )
 _FUNCTIONS = tuple(f"torch.nn.functional.{one}" for one in sorted(_MEANS))
 _MODULES = tuple(f"torch.nn.{one}" for one in sorted(_CLASSES))
+_MOVES = frozenset({"to", "cuda", "long", "float", "double", "squeeze", "unsqueeze"})
+# Attributes of a loss, of which no file sets one unless it changes what is averaged.
+_SET = frozenset({"reduction", "weight", "ignore_index", "pos_weight", "data"})
 _OPTIONS = frozenset({"label_smoothing", "delta", "beta", "input", "target"})
 _DEEPEST = 4
 
@@ -36,7 +39,16 @@ def is_mean(loop: Loop, bindings: Bindings) -> bool:
     loss = _only(owner, loop.node)
     if not isinstance(loss, ast.Call) or not loss.args or not _has_plain_options(loss):
         return False
-    if _only(loss.args[0], loop.node) is not loop.model:
+    told = [*loss.args[1:], *(one.value for one in loss.keywords if one.arg in ("input", "target"))]
+    if _only(loss.args[0], loop.node) is not loop.model or not all(_is_of_batch(one, loop) for one in told):
+        return False
+    if any(one.arg not in ("retain_graph", "create_graph") for one in loop.backward.keywords):
+        return False
+    names = {one.id for one in (owner, loss.args[0]) if isinstance(one, ast.Name)}
+    if _is_changed(names, loop) or any(
+        isinstance(one, ast.Attribute) and one.attr in _SET and isinstance(one.ctx, ast.Store)
+        for one in bindings.scan()
+    ):
         return False
     return _is_known(loss.func, bindings, _DEEPEST)
 
@@ -52,6 +64,27 @@ def _only(node: ast.expr | None, loop: ast.For) -> ast.expr | None:
         if isinstance(one, ast.Assign) and len(one.targets) == 1 and stored and one.targets[0] is stored[0]
     ]
     return given[0].value if len(stored) == len(given) == 1 else None
+
+
+def _is_of_batch(node: ast.expr, loop: Loop) -> bool:
+    """Labels as they came, or moved: not less their mean."""
+    match node:
+        case ast.Name(id=name):
+            return name in loop.batch
+        case ast.Subscript(value=ast.Name(id=name), slice=ast.Constant()):
+            return name in loop.batch
+        case ast.Call(func=ast.Attribute(attr=method, value=owner)) if method in _MOVES:
+            return _is_of_batch(owner, loop)
+        case _:
+            return False
+
+
+def _is_changed(names: set[str], loop: Loop) -> bool:
+    """Whether what the model made of the batch, or the loss, goes anywhere before it is propagated back."""
+    used = [one for one in ast.walk(loop.node) if isinstance(one, ast.Name) and one.id in names and not _is_stored(one)]
+    early = [one for one in used if one.lineno <= loop.backward.lineno]
+    # once in the loss, once in backward()
+    return len(early) > len(names)
 
 
 def _is_stored(node: ast.Name) -> bool:
@@ -80,12 +113,27 @@ def _is_known(function: ast.expr, bindings: Bindings, depth: int) -> bool:
             return _has_plain_options(function)
         case ast.Name(id=name):
             value = bindings.value(function)
+            if value is not None and not _is_kept(name, bindings):
+                return False
             if value is not None:
                 return _is_known(value, bindings, depth - 1)
             handed = _handed(name, bindings)
             return bool(handed) and all(_is_known(one, bindings, depth - 1) for one in handed)
         case _:
             return False
+
+
+def _is_kept(name: str, bindings: Bindings) -> bool:
+    """Whether a loss is only ever called, or handed to functions of the file."""
+    for node in bindings.scan():
+        if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load):
+            parent = bindings.script.parents[node]
+            if not isinstance(parent, ast.Call):
+                return False
+            to = parent.func.id if isinstance(parent.func, ast.Name) else ""
+            if parent.func is not node and not any(isinstance(one, ast.FunctionDef) for one in bindings.nodes(to)):
+                return False
+    return True
 
 
 def _handed(name: str, bindings: Bindings) -> list[ast.expr]:
@@ -125,6 +173,11 @@ def step_length_of_the_data(bindings: Bindings) -> ast.AST | None:
                 return value
     for node in bindings.scan():
         match node:
+            case ast.Dict(keys=keys, values=values):
+                for key, length in zip(keys, values, strict=True):
+                    named = isinstance(key, ast.Constant) and key.value == "lr"
+                    if named and script.is_of_the_data(length, script.scope_of(node)):
+                        return length
             case ast.Subscript(slice=ast.Constant(value="lr"), ctx=ast.Store()):
                 statement = script.statement_of(node)
                 given = statement.value if isinstance(statement, ast.Assign | ast.AugAssign) else None
