@@ -271,6 +271,20 @@ def update(policy, opt, obs, loss, size):
         torch.nn.utils.clip_grad_norm_(policy.parameters(), 0.5)
         opt.step()
 """,
+    "pictures of c channels that get noise": """
+import torch
+from torch import nn
+
+def noised(mean, sigma):
+    b, c, h, w = mean.shape
+    return mean + sigma * torch.randn(b, c, h, w)
+
+def step(net, opt, x, sigma):
+    opt.zero_grad()
+    nn.functional.mse_loss(net(noised(x, sigma)), x).backward()
+    nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+    opt.step()
+""",
     # --- what make_private gives back, and what is trained
     "all under one name": engine("engine", mark=True),
     "all under another name": engine("parts", mark=True),

@@ -18,6 +18,7 @@ _OF_OTHERS = re.compile(r"action|reward|ratio|policy|noise_clip|clip_noise|range
 _FACTORS = re.compile(
     r"mul_?|multiply_?|div_?|divide_?|true_divide|to|float|double|type_as|tensor|as_tensor|asarray|array|item|sample|rsample"
 )
+_UNIT = re.compile(r"randn(_like)?|standard_normal|normal_like|random_normal_like|tree_random_normal\w*")
 _NO_SCALES = ("size", "shape", "generator", "key", "rng", "device", "dtype", "seed", "out", "loc", "mean")
 _MOST = 60
 
@@ -71,7 +72,8 @@ def _of_call(node: ast.Call, scope: Scope, script: Script) -> list[Value]:
     name = last_name(node.func)
     if name in script.syntax.defined:
         return script.syntax.returned.get(name, [])[:3]
-    scales = [one for one in node.args if not _is_shape(one)]
+    # randn(b, c, h, w) is told how many numbers to draw, and no scale
+    scales = [] if _UNIT.fullmatch(name) else [one for one in node.args if not _is_shape(one)]
     scales += [one.value for one in node.keywords if one.arg is not None and one.arg not in _NO_SCALES]
     owner = (
         node.func.value
