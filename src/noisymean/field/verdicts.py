@@ -65,6 +65,8 @@ def exposure(finding: Finding, denominator: Denominator, cohorts: Cohorts | None
     match denominator.kind:
         case Kind.SGM:
             fixed = f"divided by {denominator.words}, the same for N and N + 1 records and for every batch that was run"
+            if denominator.raised:
+                fixed += f" (at {len(denominator.raised)} of {len(denominator.raised) + len(denominator.seen)} settings it raised)"
         case Kind.ASGM if sampler is Sampler.GIVEN:
             words = "divided by |B|: exposed where the caller's batches vary in size, as Poisson batches do"
             return Exposure(Exposed.CALLER, words) if not through else _yes([*through, words])
