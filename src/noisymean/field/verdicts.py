@@ -66,7 +66,8 @@ def exposure(finding: Finding, denominator: Denominator, cohorts: Cohorts | None
         case Kind.SGM:
             fixed = f"divided by {denominator.words}, the same for N and N + 1 records and for every batch that was run"
             if denominator.raised:
-                fixed += f" (at {len(denominator.raised)} of {len(denominator.raised) + len(denominator.seen)} settings it raised)"
+                settings = len(denominator.raised) + len(denominator.seen)
+                fixed += f" (at {len(denominator.raised)} of {settings} settings it raised)"
         case Kind.ASGM if sampler is Sampler.GIVEN:
             words = "divided by |B|: exposed where the caller's batches vary in size, as Poisson batches do"
             return Exposure(Exposed.CALLER, words) if not through else _yes([*through, words])
