@@ -321,7 +321,7 @@ class Script:
                 return None if denied is None else not denied
             case ast.BinOp(left=left, op=operator, right=right):
                 sides = (self.constant(one, scope, depth - 1) for one in (left, right))
-                return _arithmetic(operator, *sides)
+                return arithmetic(operator, *sides)
             case ast.Call(func=ast.Name(id="int" | "float" | "round" | "floor"), args=[inside]):
                 cut = self.constant(inside, scope, depth - 1)
                 return int(cut) if isinstance(cut, int | float) and math.isfinite(cut) else None
@@ -457,7 +457,7 @@ def _is_of(call: ast.Call, name: str) -> bool:
     return isinstance(owner, ast.Name) and owner.id == name
 
 
-def _arithmetic(operator: ast.operator, left: Constant | None, right: Constant | None) -> Constant | None:
+def arithmetic(operator: ast.operator, left: Constant | None, right: Constant | None) -> Constant | None:
     """Of two numbers, small enough to be worked out."""
     if not isinstance(left, int | float) or not isinstance(right, int | float):
         return None

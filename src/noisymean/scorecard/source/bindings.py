@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import final
 
-from noisymean.lint.script import Script
+from noisymean.lint.script import Script, arithmetic
 
 # `module.NAME = ...` in any file may be meant for this one
 _SET_FROM_OUTSIDE = (
@@ -248,24 +248,5 @@ def _bound_by(node: ast.AST) -> Iterator[str]:
 
 
 def _worked_out(operator: ast.operator, left: float | None, right: float | None) -> float | None:
-    if left is None or right is None:
-        return None
-    try:
-        match operator:
-            case ast.Add():
-                return left + right
-            case ast.Sub():
-                return left - right
-            case ast.Mult():
-                return left * right
-            case ast.Div():
-                return left / right
-            case ast.FloorDiv():
-                return left // right
-            case ast.Pow() if abs(right) <= 20:
-                found = left**right
-                return float(found) if isinstance(found, float) else None
-            case _:
-                return None
-    except (ArithmeticError, ValueError):
-        return None
+    found = arithmetic(operator, left, right)
+    return found if isinstance(found, int | float) else None
