@@ -709,3 +709,16 @@ def test_no_row_of_the_documents_is_a_guess() -> None:
         if one.lost is not None and one.lost.verdict == "holds":
             assert one.lost.guarantee is not None
             assert seen.finding.doubts == ()
+
+
+def test_a_violated_claim_is_no_good_news_whatever_is_divided_by() -> None:
+    """Batches that are shuffled over a constant: not exposed, and the claim is violated all the same."""
+    plain = json.loads((DOCS / "field.json").read_text(encoding="utf-8"))["rows"]
+    rows = {row.name: row for row in map(Row.from_plain, plain)}
+    shown = {name: field_page._line(row) for name, row in rows.items()}
+    assert rows["jax-privacy:keras"].exposed is Exposed.NO
+    assert (shown["jax-privacy:keras"].look, shown["jax-privacy:keras"].look_of_verdict) == ("", "bad")
+    assert "good" not in {one.look for one in shown.values()}
+    assert {name for name, one in shown.items() if one.look_of_verdict == "good"} == {
+        name for name, row in rows.items() if row.lost is not None and row.lost.verdict == "holds"
+    }

@@ -10,7 +10,9 @@ from noisymean.field.rows import Exposed, Row
 from noisymean.report import field_words as words
 from noisymean.report import page as pages
 
-_LOOKS = {Exposed.YES: "bad", Exposed.CALLER: "unknown", Exposed.UNKNOWN: "unknown", Exposed.NO: "good"}
+# A denominator that stays is good news only of a claim that holds: batches may be drawn otherwise than is claimed.
+_LOOKS = {Exposed.YES: "bad", Exposed.CALLER: "unknown", Exposed.UNKNOWN: "unknown", Exposed.NO: ""}
+_OF_CLAIMS = {"violated": "bad", "holds": "good", "undetermined": "unknown"}
 
 
 @final
@@ -28,6 +30,7 @@ class Line:
     leaked: str
     guaranteed: str
     verdict: str
+    look_of_verdict: str
 
 
 @final
@@ -72,6 +75,7 @@ def _line(row: Row) -> Line:
         leaked=words.leaked(row.lost),
         guaranteed=words.guaranteed(row.lost),
         verdict=words.verdict(row),
+        look_of_verdict="" if not words.is_claimed(row) or row.lost is None else _OF_CLAIMS[row.lost.verdict],
     )
 
 

@@ -74,11 +74,17 @@ def guaranteed(lost: Lost | None) -> str:
     return NONE if lost is None or lost.guarantee is None else plain(at_most(lost.guarantee, ".3g"))
 
 
+def is_claimed(row: Row) -> bool:
+    """Whether the library says anything of what it costs, by an accountant or by the noise that it chooses."""
+    found = row.observed
+    return found is not None and (bool(found.claims) or found.finding.noise.calibrated != ())
+
+
 def verdict(row: Row) -> str:
     """The word on what the library claims itself; where batches are the caller's, it is about Poisson batches."""
     if row.lost is None or row.observed is None:
         return NONE
-    if not row.observed.claims and row.observed.finding.noise.calibrated == ():
+    if not is_claimed(row):
         return "it makes none"
     given = " with Poisson batches" if row.sampler is Sampler.GIVEN else ""
     return f"{row.lost.verdict}{given}"
