@@ -55,11 +55,11 @@ def lost_and_claimed(answer: Account) -> str:
 def remedy(answer: Account) -> str:
     """What a violated or unknown promise needs: a constant denominator, and batches drawn as accountants assume, or allocated.
 
-    Beside each what the same noise would cost then.
+    Beside each what the same noise would cost then. A rate or noise that follows the number of records has to be a constant too.
     """
-    constant = "divide by a public constant"
+    constant, also = "divide by a public constant", _constants(answer)
     if answer.sampling is Sampling.POISSON:
-        return constant
+        return f"{constant}{also}"
     others = alternatives(answer)
     if others:
         each = " or ".join(
@@ -70,7 +70,18 @@ def remedy(answer: Account) -> str:
     else:
         drawn = f"draw batches by {' or '.join(_NAMES.values())}"
     # the noisy sum has its constant already
-    return f"{constant}, and {drawn}" if any(one.mechanism.size_matters for one in answer.segments) else drawn
+    first = f"{constant}, and {drawn}" if any(one.mechanism.size_matters for one in answer.segments) else drawn
+    return f"{first}{also}"
+
+
+def _constants(answer: Account) -> str:
+    """What else is computed from the number of records; the rate of other batches goes with the way of drawing them."""
+    each = [one.mechanism for one in answer.segments]
+    moving = [
+        *(["the sampling rate"] if any(one.is_poisson and one.rate_from_size for one in each) else []),
+        *(["the noise multiplier"] if any(one.noise_moves for one in each) else []),
+    ]
+    return f", and make {' and '.join(moving)} {'constants' if len(moving) > 1 else 'a constant'} too" if moving else ""
 
 
 _NAMES = {Sampling.POISSON: "Poisson sampling", Sampling.BALLS_IN_BINS: "random allocation"}

@@ -110,10 +110,4 @@ def remedy(answer: Account) -> str:
     right_code = drawn_as_claimed and (constant or answer.adjacency is Adjacency.REPLACE_ONE)
     if answer.verdict == "holds" or answer.holds_for_others or right_code:
         return ""
-    each = [one.mechanism for one in answer.segments]
-    moving = [
-        *(["the sampling rate"] if drawn_as_claimed and any(map(_rate_moves, each)) else []),
-        *(["the noise multiplier"] if any(one.noise_moves for one in each) else []),
-    ]
-    constants = f", and make {_listed(moving)} {'constants' if len(moving) > 1 else 'a constant'} too" if moving else ""
-    return f"Remedy: {for_people(account_words.remedy(answer))}{constants}."
+    return f"Remedy: {for_people(account_words.remedy(answer))}."
