@@ -160,6 +160,9 @@ OUTSIDE: dict[str, tuple[str, frozenset[str] | set[str]]] = {
     "Opacus, two at once": ("from opacus.optimizers import DPOptimizer as D\n\nD.add_noise, D.other = print, print\n", STEPS),
     "samplers": ("import opacus.utils.uniform_sampler as u\n\nu.UniformWithReplacementSampler.__iter__ = print\n", STEPS),
     "torch": ("import torch\n\ntorch.normal = print\n", STEPS),
+    "a step of all optimizers": ("from opacus.optimizers import DPOptimizer\n\nDPOptimizer.step = print\n", STEPS),
+    "by a longer name": ("import opacus\n\nopacus.optimizers.DPOptimizer.zero_grad = print\n", STEPS),
+    "their noise": ("from opacus.optimizers import DPOptimizer\n\nsetattr(DPOptimizer, 'noise_multiplier', 0.0)\n", STEPS),
 }  # fmt: skip
 
 
@@ -170,6 +173,15 @@ def test_no_trick_is_passed(trick: str, tmp_path: Path) -> None:
     ast.parse(script)
     card = card_of(tmp_path, script)
     assert not passed(card) & wrong, [(one.pitfall.id, one.why) for one in card.rows if one.pitfall.id in wrong]
+
+
+def test_attributes_of_other_objects_are_no_change_of_a_class(tmp_path: Path) -> None:
+    alone = passed(card_of(tmp_path, GOOD))
+    other = (
+        "class Settings:\n    def __init__(self, noise_multiplier):\n        self.noise_multiplier = noise_multiplier\n"
+    )
+    assert passed(card_of(tmp_path, GOOD, other=other)) == alone
+    assert alone >= STEPS
 
 
 @pytest.mark.parametrize("change", OUTSIDE)

@@ -27,6 +27,11 @@ _SET_FROM_OUTSIDE = (
     rb"__dict__\s*\[\\?[\"']([A-Za-z_]\w*)",
 )
 _FROM_OUTSIDE = tuple(re.compile(one) for one in _SET_FROM_OUTSIDE)
+# `DPOptimizer.step = ...`, `setattr(optimizers.DPOptimizer, "step", ...)`: what all objects of a class have from then on
+_OF_A_CLASS = (
+    re.compile(rb"\b[A-Z]\w*\.([A-Za-z_]\w*)\s*=(?!=)"),
+    re.compile(rb"setattr\s*\(\s*(?:\w+\.)*[A-Z]\w*\s*,\s*[\"']([A-Za-z_]\w*)"),
+)
 _SET_BY_TEXT = re.compile(r"exec|eval|setattr|globals|locals|vars|__import__|import_module|reload|patch|load_module")
 # Calls of `anything.NAME` that may set whatever they are told; `model.eval()` is none of them.
 _SETTERS = frozenset(
@@ -206,8 +211,9 @@ class Bindings:
 
 
 def set_from_outside(data: bytes) -> set[str]:
-    """The names of attributes that the text of a file may set."""
-    return {name.decode("ascii", "replace") for one in _FROM_OUTSIDE for name in one.findall(data)}
+    """The names of attributes that the text of a file may set; those of a class once more, with a dot before them."""
+    names = {name.decode("ascii", "replace") for one in _FROM_OUTSIDE for name in one.findall(data)}
+    return names | {f".{name.decode('ascii', 'replace')}" for one in _OF_A_CLASS for name in one.findall(data)}
 
 
 def _is_patch(owner: ast.expr) -> bool:

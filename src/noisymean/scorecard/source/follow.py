@@ -39,6 +39,8 @@ _STEPS_OF_OPACUS = frozenset(
         *("expected_batch_size", "__iter__", "normal"),
     }
 )
+# Too common to be refused as attributes of anything, and reason enough as those of a class.
+_OF_ANY_CLASS = frozenset({".step", ".zero_grad", ".noise_multiplier", ".max_grad_norm", ".forward", ".backward"})
 # What make_private may be told; anything else may change what a step is.
 _TOLD = frozenset(
     {
@@ -196,6 +198,8 @@ class _Follower:
         """Nobody reaches into what Opacus does."""
         if name := self.bindings.changed_outside(_STEPS_OF_OPACUS):
             raise _Lost(self.call.node, f"another file sets .{name}")
+        if name := self.bindings.changed_outside(_OF_ANY_CLASS):
+            raise _Lost(self.call.node, f"a file sets {name} of a class")
         for node in self.bindings.scan():
             match node:
                 case ast.Attribute(attr=name) if name in _INNER:
