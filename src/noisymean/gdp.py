@@ -28,8 +28,9 @@ from noisymean.accountant import account
 from noisymean.accounts import Account, Pair
 from noisymean.mechanisms import SGM, Adjacency
 from noisymean.numerics.logs import Array
-from noisymean.outward import at_least, plain
+from noisymean.outward import at_least
 from noisymean.words import Said
+from noisymean.written import exactly
 
 # What a Gaussian curve may lie above the guarantee by, at any alpha.
 SLACK = 1e-10
@@ -126,14 +127,14 @@ def gaussian_dp(answer: Account, progress: Callable[[], None] = lambda: None) ->
     return GaussianDP(everywhere, regret, 0.0, everywhere)
 
 
-_EXCEPT = f"it would be found up to {plain(f'{SLACK:g}')}"
+_EXCEPT = f"it would be found up to {exactly(SLACK)}"
 
 
 def _too_large() -> Said:
     """Why nothing is said of a larger mu."""
     return Said(
         f"none up to {at_least(LARGEST_MU, '.3g')} is known to hold, and with a larger one both error rates of an attack may be"
-        f" below {plain(f'{SLACK:g}')}, which is as far as μ is looked for"
+        f" below {exactly(SLACK)}, which is as far as μ is looked for"
     )
 
 

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import TypeAlias
 
+from noisymean.written import plain
+
 Rounding: TypeAlias = Callable[[float, str], str]
 
 
@@ -28,24 +30,22 @@ def at_most(value: float, spec: str = ".6g") -> str:
     return _shown(value, spec, 1)
 
 
-SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+def lower_bound(value: float, spec: str = ".4g") -> str:
+    """The same for people: in a sentence, a headline or a cell of a page.
 
-
-def plain(text: str) -> str:
-    """A number that was written for a machine, for people, to the same digits.
-
-    >>> plain("3.428e+04"), plain("1e-05"), plain("2.5e+19"), plain("0.151")
-    ('34,280', '10⁻⁵', '2.5·10¹⁹', '0.151')
+    >>> lower_bound(34285.1), lower_bound(2.71e-07, ".2g")
+    ('34,280', '2.7·10⁻⁷')
     """
-    value = Decimal(text)
-    if not value.is_finite() or not value:
-        return text
-    power = value.adjusted()
-    if -4 <= power < 6:
-        return f"{value:,f}"
-    digits = value.scaleb(-power).normalize()
-    raised = f"10{str(power).translate(SUPERSCRIPT)}"
-    return raised if digits == 1 else f"{digits}·{raised}"
+    return plain(at_least(value, spec))
+
+
+def upper_bound(value: float, spec: str = ".4g") -> str:
+    """The same for people.
+
+    >>> upper_bound(34285.1), upper_bound(2.71e-07, ".2g")
+    ('34,290', '2.8·10⁻⁷')
+    """
+    return plain(at_most(value, spec))
 
 
 def _shown(value: float, spec: str, side: int) -> str:

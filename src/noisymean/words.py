@@ -5,7 +5,6 @@ A note or a reason is a value. What decides anything looks at the value; the sen
 
 from __future__ import annotations
 
-import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from enum import StrEnum
@@ -32,15 +31,6 @@ def capital(words: str) -> str:
 def sentence(words: str) -> str:
     """With a capital letter and a full stop."""
     return f"{capital(words)}."
-
-
-def typeset(words: str) -> str:
-    """A denominator as a page shows it.
-
-    >>> typeset("floor(N*q)")
-    '⌊N·q⌋'
-    """
-    return re.sub(r"floor\((.*?)\)", r"⌊\1⌋", words).replace("*", "·")
 
 
 def rate_text(rate: Fraction) -> str:

@@ -16,7 +16,7 @@ from jsonschema import Draft202012Validator
 import noisymean as nm
 from noisymean.errors import InvalidInput
 from noisymean.gdp import GaussianDP
-from noisymean.outward import at_least, at_most, plain
+from noisymean.outward import lower_bound, upper_bound
 from noisymean.statement import Deployment, Format, registry_schema, sentences, yaml_text
 from noisymean.statement.registry import TO_DO
 from noisymean.statement.sentences import Topic
@@ -97,7 +97,7 @@ def test_the_runs_are_what_they_are_called() -> None:
 def test_the_claim_is_called_the_privacy_of_the_run_only_if_it_holds(name: str) -> None:
     answer, claim = run(name), said(name)[Topic.CLAIM]
     private = re.search(r"^The training is \(ε, δ\)-differentially private with [εδ] = (\S+) at", claim)
-    claimed = plain(at_most(answer.value(answer.claimed) or 0.0, ".4g"))
+    claimed = upper_bound(answer.value(answer.claimed) or 0.0)
     if answer.verdict != "holds":
         assert private is None
         assert claim.startswith("An accountant of the noisy sum reports ")
@@ -106,10 +106,10 @@ def test_the_claim_is_called_the_privacy_of_the_run_only_if_it_holds(name: str) 
     if answer.verdict == "violated":
         assert answer.leakage is not None
         assert f"= {claimed} is violated." in claim
-        assert f"below {plain(at_least(answer.value(answer.leakage) or 0.0, '.4g'))} holds at" in claim
+        assert f"below {lower_bound(answer.value(answer.leakage) or 0.0)} holds at" in claim
     if private is not None:
         # the guarantee, which may be less than the claim
-        assert private[1] == plain(at_most(answer.value(answer.guarantee) or 0.0, ".4g"))
+        assert private[1] == upper_bound(answer.value(answer.guarantee) or 0.0)
 
 
 @pytest.mark.parametrize("name", RUNS)

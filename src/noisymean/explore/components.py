@@ -11,11 +11,11 @@ from dash import dcc, html
 from noisymean.accounts import Account
 from noisymean.explore.settings import CONTROLS, DEFAULT_MECHANISM, Control, Settings, unused_controls
 from noisymean.mechanisms import KINDS
-from noisymean.outward import SUPERSCRIPT
 from noisymean.report import account_words
 from noisymean.report.page.banners import Banner
 from noisymean.report.page.palette import exchange, variables
-from noisymean.words import MEANINGS, sentence, typeset
+from noisymean.words import MEANINGS, sentence
+from noisymean.written import power, typeset
 
 # A verdict that changes is read out, when the reader has finished what it is saying.
 _SPOKEN: Any = {"aria-live": "polite"}
@@ -113,8 +113,8 @@ def _control(control: Control) -> html.Div:
     return html.Div([label, box, slider], id=f"control-{control.name}", className="control")
 
 
-def _power(power: int) -> str:
-    return f"{10**power:g}" if -3 <= power <= 3 else f"10{str(power).translate(SUPERSCRIPT)}"
+def _power(exponent: int) -> str:
+    return f"{10**exponent:g}" if -3 <= exponent <= 3 else power(exponent)
 
 
 # --- answers -----------------------------------------------------------------------------------------------------------

@@ -8,8 +8,9 @@ from typing import assert_never
 from noisymean.field.claims import Claim
 from noisymean.field.question import BATCH, DELTA, DIMENSION, NOISE, RECORDS, STEPS
 from noisymean.field.rows import Exposed, Lost, Row, Sampler
-from noisymean.outward import at_least, at_most, plain
+from noisymean.outward import lower_bound, upper_bound
 from noisymean.probe.laws import Kind
+from noisymean.written import exactly
 
 NONE = "-"
 
@@ -18,7 +19,7 @@ def the_run() -> str:
     """What all numbers are about."""
     return (
         f"One run: {RECORDS:,} records, batches of {BATCH}, noise multiplier {NOISE:g}, {STEPS} rounds,"
-        f" {DIMENSION:,} parameters, delta = {plain(f'{DELTA:g}')}."
+        f" {DIMENSION:,} parameters, delta = {exactly(DELTA)}."
     )
 
 
@@ -61,17 +62,17 @@ def _denominator(kind: Kind) -> str:
 def claimed(row: Row) -> str:
     """What the library's own accounting says, the first of its numbers; without one it claims nothing."""
     claims = () if row.observed is None else row.observed.claims
-    return plain(at_most(claims[0].epsilon, ".3g")) if claims else NONE
+    return upper_bound(claims[0].epsilon, ".3g") if claims else NONE
 
 
 def leaked(lost: Lost | None) -> str:
     """What is certainly lost."""
-    return NONE if lost is None or lost.leakage is None else plain(at_least(lost.leakage, ".3g"))
+    return NONE if lost is None or lost.leakage is None else lower_bound(lost.leakage, ".3g")
 
 
 def guaranteed(lost: Lost | None) -> str:
     """What is certainly not exceeded."""
-    return NONE if lost is None or lost.guarantee is None else plain(at_most(lost.guarantee, ".3g"))
+    return NONE if lost is None or lost.guarantee is None else upper_bound(lost.guarantee, ".3g")
 
 
 def is_claimed(row: Row) -> bool:
@@ -94,7 +95,9 @@ def claim_words(claim: Claim) -> str:
     """One number of an accounting with what it is about."""
     who = "an adjacency that is not named" if claim.adjacency is None else claim.adjacency.value
     where = "" if claim.place is None else f", {claim.place}"
-    return f"{claim.accounting}: epsilon {plain(at_most(claim.epsilon, '.4g'))}; batches {claim.assumes.value}; {who}{where}"
+    return (
+        f"{claim.accounting}: epsilon {upper_bound(claim.epsilon, '.4g')}; batches {claim.assumes.value}; {who}{where}"
+    )
 
 
 def lost_words(row: Row) -> str:
@@ -107,10 +110,10 @@ def lost_words(row: Row) -> str:
     if lost.leakage is None:
         return f"Not accounted for: {lost.because}."
     what = f"{lost.steps:,} rounds of {lost.mechanism}, batches {lost.sampler}, {lost.adjacency}"
-    sound = "none known" if lost.guarantee is None else plain(at_most(lost.guarantee, ".4g"))
-    claim = NONE if lost.claimed is None else plain(at_most(lost.claimed, ".4g"))
+    sound = "none known" if lost.guarantee is None else upper_bound(lost.guarantee, ".4g")
+    claim = NONE if lost.claimed is None else upper_bound(lost.claimed, ".4g")
     return (
-        f"{what}: claimed epsilon {claim}, leakage {plain(at_least(lost.leakage, '.4g'))}, guarantee {sound}:"
+        f"{what}: claimed epsilon {claim}, leakage {lower_bound(lost.leakage, '.4g')}, guarantee {sound}:"
         f" {lost.verdict}; {lost.because}."
     )
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from noisymean.accounts import Account
 from noisymean.mechanisms import Adjacency, Mechanism, Sampling
 from noisymean.report import account_words
-from noisymean.statement.numbers import for_people, guaranteed, steps_in_words
+from noisymean.statement.numbers import guaranteed, steps_in_words
 from noisymean.words import (
     EpochsDiffer,
     HoldsForOthers,
@@ -19,6 +19,7 @@ from noisymean.words import (
     capital,
     sentence,
 )
+from noisymean.written import for_people
 
 # What the sentences about adjacency, sampler and verdict say already.
 _SAID = (SizeIsPublic, ReplacedIsBoth, NotPoisson, OneSize, HoldsForOthers)

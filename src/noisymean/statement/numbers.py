@@ -2,40 +2,18 @@
 
 from __future__ import annotations
 
-import re
-
 from noisymean.accounts import Account
-from noisymean.outward import Rounding, at_least, at_most, plain
-from noisymean.words import BEYOND_DOUBLES, NONE_KNOWN, typeset
+from noisymean.outward import Rounding, at_least, at_most
+from noisymean.words import BEYOND_DOUBLES, NONE_KNOWN
+from noisymean.written import exactly, plain
 
 FEW_DIGITS = ".2g"
 _DIGITS = ".4g"
-_MACHINE = re.compile(r"(?<![\w.])\d+(?:\.\d+)?e[+-]?\d+")
-_LONG = re.compile(r"(?<![\w.,])\d{5,18}(?![\w.]*\d)")
-_GREEK = {"epsilon": "ε", "delta": "δ", "sigma": "σ"}
-_GREEK_NAMES = re.compile(rf"\b({'|'.join(_GREEK)})\b")
-
-
-def for_people(text: str) -> str:
-    """Words of ours that were written for a terminal, without the notation of machines.
-
-    >>> for_people("calibrated to epsilon = 3 at delta = 1e-05; floor(N*q) = 700")
-    'calibrated to ε = 3 at δ = 10⁻⁵; ⌊N·q⌋ = 700'
-    """
-    greek = _GREEK_NAMES.sub(lambda found: _GREEK[found[0]], text)
-    with_powers = _MACHINE.sub(lambda found: plain(found[0]), typeset(greek))
-    return _LONG.sub(lambda found: f"{int(found[0]):,}", with_powers)
 
 
 def number(value: float | None, side: Rounding, digits: str = _DIGITS, unknown: str = BEYOND_DOUBLES) -> str:
     """A bound for people, rounded to its side."""
     return unknown if value is None else plain(side(value, digits))
-
-
-def exactly(value: float) -> str:
-    """A number that somebody typed, as it is."""
-    short = f"{value:.6g}"
-    return plain(short if float(short) == value else repr(value))
 
 
 def symbol(answer: Account) -> str:

@@ -19,8 +19,6 @@ from noisymean.statement import limits
 from noisymean.statement.numbers import (
     FEW_DIGITS,
     claimed_number,
-    exactly,
-    for_people,
     given,
     guaranteed,
     guaranteed_number,
@@ -30,6 +28,7 @@ from noisymean.statement.numbers import (
     symbol,
 )
 from noisymean.words import rate_text
+from noisymean.written import exactly, for_people
 
 
 class Topic(StrEnum):

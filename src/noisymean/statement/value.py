@@ -19,6 +19,7 @@ from noisymean.statement.registry import Deployment, registry_record
 from noisymean.statement.sentences import Topic
 from noisymean.statement.yaml_text import yaml_text
 from noisymean.words import capital
+from noisymean.written import exactly
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -114,7 +115,7 @@ class Statement(Result):
             (f"Guaranteed {symbol} at {given}, at most", numbers.guaranteed_number(answer)),
         ]
         if self.gaussian is not None and self.gaussian.mu is not None and self.gaussian.regret is not None:
-            slack = f" (up to {numbers.exactly(self.gaussian.slack)})" if self.gaussian.slack else ""
+            slack = f" (up to {exactly(self.gaussian.slack)})" if self.gaussian.slack else ""
             found += [
                 ("Gaussian DP, μ", f"{numbers.number(self.gaussian.mu, at_most)}{slack}"),
                 ("Regret of μ, at most", numbers.number(self.gaussian.regret, at_most, ".2g")),

@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias, final
 
 from noisymean.accounts import Account
 from noisymean.mechanisms import Adjacency, Sampling
-from noisymean.outward import Rounding, at_least, plain
+from noisymean.outward import Rounding, at_least
 from noisymean.probe.conclusions import Denominator
 from noisymean.probe.reading import CONSTANTS
 from noisymean.report import account_words
@@ -17,6 +17,7 @@ from noisymean.report.page.records import AuditRecord
 from noisymean.report.page.releases import CodeRecord
 from noisymean.run_curves import RunCurves
 from noisymean.words import BEYOND_DOUBLES, capital
+from noisymean.written import plain
 
 # Beyond these a promise is kept easily: odds may change by e^10, or one record in ten may be given away.
 _WEAK_EPSILON, _WEAK_DELTA = 10.0, 0.1

@@ -8,7 +8,7 @@ from typing import Any, final
 
 from noisymean.accounts import Account, Pair
 from noisymean.mechanisms import Adjacency
-from noisymean.outward import at_least, at_most, plain
+from noisymean.outward import at_least, at_most
 from noisymean.report import account_words
 from noisymean.report.page import banners, figures, printed
 from noisymean.report.page.banners import Banner
@@ -17,7 +17,8 @@ from noisymean.report.page.releases import CodeRecord
 from noisymean.report.page.rendering import Block, figure_block, render
 from noisymean.report.page.untrusted import text_of
 from noisymean.run_curves import Growth, RunCurves
-from noisymean.words import NO_CURVE_OF_IT, NONE_KNOWN, rate_text, sentence, typeset
+from noisymean.words import NO_CURVE_OF_IT, NONE_KNOWN, rate_text, sentence
+from noisymean.written import exactly, typeset
 
 
 @final
@@ -119,7 +120,7 @@ def _plots(run: ShownRun, name: str) -> list[Block]:
     if run.growth is not None:
         known = "." if answer.value(answer.guarantee) is not None else "; no guarantee is known here."
         caption = (
-            f"ε against the number of steps, at δ = {plain(f'{answer.claimed.delta:g}')}."
+            f"ε against the number of steps, at δ = {exactly(answer.claimed.delta or 0.0)}."
             f" The truth lies between leakage and guarantee{known}"
         )
         blocks.append(figure_block(figures.epsilon_against_steps(run.growth), name=f"{name}-growth", caption=caption))
