@@ -22,7 +22,7 @@ import pytest
 import noisymean as nm
 from command_line import Result, run
 from noisymean.cli import curve as curve_command
-from noisymean.cli import demo, faults, output, values
+from noisymean.cli import faults, output, values
 from noisymean.cli.mechanism import mechanism_of
 from noisymean.curves import standing_still
 from noisymean.errors import InvalidInput
@@ -443,45 +443,6 @@ def test_without_matplotlib_the_line_says_what_to_install(tmp_path: Path, monkey
 def test_a_claim_that_holds_in_one_round_says_for_whom() -> None:
     result = run("curve", "--mechanism", "sgm", *RATE, *NOISE)
     assert "The claim holds, for batches drawn by Poisson sampling and one record added: " in result.out
-
-
-# --- the demo
-
-
-def test_demo_prints_a_table_and_writes_a_figure(tmp_path: Path) -> None:
-    folder = tmp_path / "new" / "out"
-    result = run("demo", "--out", str(folder))
-    assert result.code == 0
-    assert (folder / "demo.png").read_bytes().startswith(b"\x89PNG")
-    assert f"Figure: {folder / 'demo.png'}" in result.out
-    table = result.out[: result.out.index("beta(0.1): ")]
-    assert max(map(len, table.splitlines())) <= 80
-    assert "…" not in table
-    assert "4 of 5 claims are violated" in result.out
-    assert "claims that hold: SGM" in result.out
-    assert [line.split("]")[0] for line in result.err.splitlines()] == [f"[{i}/5" for i in range(1, 6)]
-
-
-def test_demo_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    settings = (("small", MECHANISMS["easgm"]), ("control", MECHANISMS["sgm"]))
-    monkeypatch.setattr(demo, "SETTINGS", settings)
-    record = strictly_parsed(run("demo", "--out", str(tmp_path), "--json").out)
-    rows: Any = record["rows"]
-    small, control = rows
-    assert (small["verdict"], control["verdict"]) == ("violated", "holds")
-    exact = nm.claimed(MECHANISMS["easgm"])
-    assert small["false_negative_rate"]["claimed"] == pytest.approx(float(exact(0.1)))
-    assert small["advantage"]["claimed"] == pytest.approx(exact.advantage(), rel=1e-6)
-    assert small["advantage"]["claimed"] < small["advantage"]["leakage"] <= small["advantage"]["guarantee"]
-    assert control["advantage"]["leakage"] == pytest.approx(control["advantage"]["guarantee"])
-
-
-def test_demo_refuses_a_file_for_a_folder(tmp_path: Path) -> None:
-    file = tmp_path / "file"
-    file.write_text("")
-    for target in (file, file / "below"):
-        assert refusal(run("demo", "--out", str(target))).startswith(f"error: --out={target}: must be a folder")
-    assert "--out: its value is missing" in refusal(run("demo", "--out"))
 
 
 # --- the program around it

@@ -18,6 +18,7 @@ from noisymean.words import rate_text
 
 pytest.importorskip("matplotlib")
 
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 SMALL = {"dataset_size": 4, "dimension": 20, "sample_rate": "0.7", "noise_multiplier": 2.0}
@@ -65,12 +66,30 @@ def test_curves_differ_in_more_than_colour() -> None:
     assert len({(style.width, style.dashes) for style in plots.STYLES}) == len(plots.STYLES)
 
 
-@pytest.mark.parametrize("count", [1, 2, 5, 6])
-def test_one_panel_for_each_setting_and_one_legend(count: int) -> None:
-    figure = plots.comparison_figure([(f"setting {i}", VIOLATED) for i in range(count)])
-    titles = [axes.get_title(loc="left") for axes in figure.axes]
-    assert [title.split("\n")[0] for title in titles if title] == [f"setting {i}" for i in range(count)]
-    assert legend_of(figure) == ALL_LABELS
+@pytest.mark.parametrize(
+    ("low", "high", "shown"),
+    [
+        (0.02, 30_000.0, ["0.1", "1", "10", "100", "1,000", "10,000"]),
+        (0.9, 6.0, ["1", "2", "5"]),
+        (1e-7, 2e-5, ["10⁻⁷", "10⁻⁶", "10⁻⁵"]),
+    ],
+)
+def test_powers_are_written_as_people_write_them(low: float, high: float, shown: list[str]) -> None:
+    with plots.canvas(4.0, 3.0) as figure:
+        axes = figure.subplots()
+        axes.set(xscale="log", xlim=(low, high))
+        plots.powers_as_written(axes.xaxis, low, high)
+        FigureCanvasAgg(figure).draw()
+        assert [one.get_text() for one in axes.get_xticklabels()] == shown
+        assert axes.get_xlim() == (low, high)
+
+
+def test_a_scale_of_many_powers_has_few_labels() -> None:
+    with plots.canvas(4.0, 3.0) as figure:
+        axes = figure.subplots()
+        axes.set(yscale="log", ylim=(1e-3, 1e300))
+        plots.powers_as_written(axes.yaxis, 1e-3, 1e300)
+        assert 2 <= len(axes.get_yticks()) <= 10
 
 
 @pytest.mark.parametrize(("suffix", "magic"), [("png", b"\x89PNG\r\n\x1a\n"), ("svg", b"<?xml"), ("pdf", b"%PDF-")])

@@ -7,6 +7,7 @@ and width, so that a grey print can be read.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,9 +20,11 @@ from numpy.typing import NDArray
 from noisymean.curves import Curves
 from noisymean.errors import MissingDependency
 from noisymean.report.files import whole_file
+from noisymean.written import plain
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
 Values: TypeAlias = NDArray[np.float64]
@@ -73,6 +76,9 @@ TEXT = {
 }
 
 
+# Where an attacker is and the claim says that none can be: the same in every figure.
+VIOLATED: dict[str, Any] = {"facecolor": "#fbe9df", "edgecolor": "#eab797", "hatch": "////", "linewidth": 0.0}
+
 # A legend of the whole figure.
 BELOW: Any = {"loc": "outside lower center", "ncols": 4, "frameon": False, "handlelength": 3.4}
 
@@ -93,25 +99,6 @@ def curve_figure(curves: Curves) -> Figure:
         below.set_ylabel("claimed β − curve's β")
         handles = _handles([whole, below])
         figure.legend(handles.values(), handles.keys(), **BELOW)
-        return figure
-
-
-def comparison_figure(panels: Sequence[tuple[str, Curves]]) -> Figure:
-    """One panel for each (title, curves), seen from the claim, with its own scale; the legend takes the last place."""
-    columns = min(3, len(panels) + 1)
-    rows = -(-(len(panels) + 1) // columns)
-    with canvas(3.7 * columns, 3.1 * rows) as figure:
-        figure.suptitle("One round: how far the false negative rate lies below the claimed one", fontsize=11)
-        axes = list(figure.subplots(rows, columns, squeeze=False).flat)
-        for place, (title, curves) in zip(axes, panels, strict=False):
-            _draw_below(place, curves)
-            place.set_title(f"{title}\n{curves.mechanism.numbers()}", loc="left", fontsize=8.5)
-        for place in axes[::columns]:
-            place.set_ylabel("claimed β − curve's β")
-        for place in axes[len(panels) :]:
-            place.set_axis_off()
-        handles = _handles(axes)
-        axes[len(panels)].legend(handles.values(), handles.keys(), loc="center", frameon=False, handlelength=3.4)
         return figure
 
 
@@ -162,18 +149,30 @@ def shade(axes: Axes, alpha: Values, low: Values, high: Values, where: NDArray[n
         high,
         where=where.tolist(),
         interpolate=True,
-        facecolor="#fbe9df",
-        edgecolor="#eab797",
-        hatch="////",
-        linewidth=0.0,
         label=_VIOLATED,
         zorder=0,
+        **VIOLATED,
     )
 
 
 def as_rates(axes: Axes) -> None:
     """False negative against false positive rate."""
     axes.set(xlim=(0, 1), ylim=(0, 1), aspect="equal", xlabel=_FALSE_POSITIVE, ylabel=_FALSE_NEGATIVE)
+
+
+def powers_as_written(axis: Axis, low: float, high: float) -> None:
+    """Ticks of a scale of powers: 0.1, 1, 10, 1,000 or 10⁷; two or five times a power where there are few powers."""
+    from matplotlib.ticker import FixedLocator, NullLocator
+
+    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
+    decades = math.log10(high / low)
+    between = (1.0, 2.0, 5.0) if decades < 1.8 else (1.0,)
+    powers = range(first, last + 1, max(1, math.ceil(decades / 9.0)))
+    shown = [digit * 10.0**exponent for exponent in powers for digit in between]
+    shown = [value for value in shown if low * (1.0 - 1e-9) <= value <= high * (1.0 + 1e-9)]
+    axis.set_major_locator(FixedLocator(shown))
+    axis.set_minor_locator(NullLocator())
+    axis.set_ticklabels([plain(f"{value:.6g}") for value in shown])
 
 
 def _draw_below(axes: Axes, curves: Curves) -> None:
