@@ -20,6 +20,7 @@ from noisymean.pairs import Datasets
 from noisymean.results import Lines, Result, finite
 from noisymean.verdict import Word
 from noisymean.words import HoldsForOthers, Note, ProofName, Reason
+from noisymean.written import plain, short
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -136,9 +137,9 @@ class Account(Result):
     @property
     def heading(self) -> str:
         """What was asked, in a line."""
-        asked = f"delta = {self.claimed.delta:g}" if self.asked_delta else f"epsilon = {self.claimed.epsilon:g}"
+        asked, at = ("delta", self.claimed.delta) if self.asked_delta else ("epsilon", self.claimed.epsilon)
         each = "; ".join(f"{steps:,} rounds of {one.in_a_line(greek=False)}" for one, steps in self.segments)
-        return f"{each}, {asked}"
+        return f"{each}, {asked} = {short(at or 0.0)}"
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -199,7 +200,7 @@ class Account(Result):
         """The three numbers, the verdict and the pair that leaks."""
         bounds = zip(_THREE, (self.claimed, self.leakage, self.guarantee), (at_most, at_least, at_most), strict=True)
         rows = [
-            (name, "none known" if (value := self.value(bound)) is None else rounded(value))
+            (name, "none known" if (value := self.value(bound)) is None else plain(rounded(value)))
             for name, bound, rounded in bounds
         ]
         return Lines(

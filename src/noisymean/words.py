@@ -11,6 +11,8 @@ from enum import StrEnum
 from fractions import Fraction
 from typing import final
 
+from noisymean.written import short
+
 # What each of the three numbers of a run is, in a line.
 MEANINGS = {
     "claimed": "what an accountant of the noisy sum reports",
@@ -149,7 +151,7 @@ class OnlyAdded(Note):
     size: int
 
     def __str__(self) -> str:
-        return f"only a record added to the {self.size} is judged: without one of them there is nothing to run"
+        return f"only a record added to the {self.size:,} is judged: without one of them there is nothing to run"
 
 
 @final
@@ -162,7 +164,7 @@ class FloorSteps(Note):
 
     def __str__(self) -> str:
         change = "added" if self.after > self.before else "removed"
-        return f"floor(N*q) steps from {self.before} to {self.after} when one record is {change}"
+        return f"floor(N*q) steps from {self.before:,} to {self.after:,} when one record is {change}"
 
 
 @final
@@ -173,7 +175,7 @@ class FloorStays(Note):
     floor: int
 
     def __str__(self) -> str:
-        return f"floor(N*q) = {self.floor} with one record more or less: at this N the mechanism is SGM"
+        return f"floor(N*q) = {self.floor:,} with one record more or less: at this N the mechanism is SGM"
 
 
 @final
@@ -184,8 +186,8 @@ class LoaderRuns(Note):
     runs: tuple[tuple[int, int, int], ...]
 
     def __str__(self) -> str:
-        each = (f"{size} records, 1/{length} and {divisor}" for size, length, divisor in self.runs)
-        return f"Opacus samples and divides: {'; '.join(each)}"
+        first, *others = (f"1/{length} and {divisor:,} at {size:,}" for size, length, divisor in self.runs)
+        return f"the rate of Opacus, and what it divides by: {'; '.join([f'{first} records', *others])}"
 
 
 @final
@@ -209,8 +211,8 @@ class NoiseFollowsSize(Note):
     noises: tuple[tuple[int, float], ...]
 
     def __str__(self) -> str:
-        each = "; ".join(f"{size} records, {noise:.6g}" for size, noise in self.noises)
-        return f"the noise multiplier is calibrated to epsilon = {self.target_epsilon:g}: {each}"
+        each = "; ".join(f"{short(noise)} at {size:,} records" for size, noise in self.noises)
+        return f"the noise multiplier is calibrated to epsilon = {short(self.target_epsilon)}: {each}"
 
 
 @final
@@ -279,8 +281,8 @@ class DenominatorFalls(Reason):
 
     def __str__(self) -> str:
         return (
-            f"one record more makes the denominator smaller ({self.before:g} to {self.after:g}), and no bound covers that:"
-            " fix it as a constant"
+            f"one record more makes the denominator smaller ({short(self.before)} to {short(self.after)}), and no bound covers"
+            " that: fix it as a constant"
         )
 
 
@@ -294,7 +296,7 @@ class NoiseMoves(Reason):
 
     def __str__(self) -> str:
         return (
-            f"the noise multiplier changes with the number of records ({self.before:.6g} to {self.after:.6g}), and no bound"
+            f"the noise multiplier changes with the number of records ({short(self.before)} to {short(self.after)}), and no bound"
             " covers that: give make_private a noise_multiplier of yours"
         )
 

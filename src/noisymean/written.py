@@ -56,6 +56,15 @@ def exactly(value: float) -> str:
     return plain(short if float(short) == value else repr(value))
 
 
+def short(value: float, digits: int = 6) -> str:
+    """A number that is no bound, to so many digits: for headlines, where a quotient would fill the line.
+
+    >>> short(1e-05), short(1 / 60_000), short(73_054.3)
+    ('10⁻⁵', '1.66667·10⁻⁵', '73,054.3')
+    """
+    return plain(f"{value:.{digits}g}")
+
+
 def typeset(words: str) -> str:
     """A denominator, or a product, as a page shows it.
 

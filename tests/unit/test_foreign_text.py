@@ -219,7 +219,7 @@ def test_cp1252_shows_what_it_can(place: Path) -> None:
 
 def test_help_is_ascii() -> None:
     """The parser writes it itself, past our streams."""
-    from noisymean.cli.app import COMMANDS as commands
+    from noisymean.cli.listed import COMMANDS as commands
 
     for words in ([], *([name] for name in commands)):
         done = run(*words, "--help")

@@ -17,6 +17,7 @@ from noisymean.mechanisms import Adjacency, Sampling
 from noisymean.outward import at_least, at_most
 from noisymean.results import Lines, Result, finite, listed
 from noisymean.tradeoff import TradeOff
+from noisymean.written import short
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -138,7 +139,7 @@ class Audit(Result):
         claimed, exact = self.claimed_epsilon, self.exact_epsilon
         rows = [
             (
-                f"epsilon at delta = {found.delta:g}",
+                f"epsilon at delta = {short(found.delta)}",
                 f">= {at_least(found.epsilon_lower, '.4g')}",
                 "-" if claimed is None else at_most(claimed, ".4g"),
                 "-" if exact is None else f"{exact:.4g}",

@@ -1,6 +1,7 @@
 """The `noisymean` command: parse, call, print. No mathematics in here.
 
-app         the commands, listed once; to add one, write its module and name it there
+listed      the commands by name; to add one, write its module and a line there
+app         the one place where a command line is run
 options     the options that commands share, one by one and in groups
 complaints  what the value of each option must be, and what is said where it is not
 values      text of an option -> number, or a complaint

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from rich import box
-from rich.table import Table
-
 from noisymean import __version__
 from noisymean.accountant import alternatives
 from noisymean.accounts import Account, Pair, PairBounds
@@ -14,13 +11,16 @@ from noisymean.cli import gate, options, values
 from noisymean.cli.complaints import Missing
 from noisymean.cli.output import console, emit_json, note, plot_file, say, write_plot
 from noisymean.cli.progress import bar
+from noisymean.cli.tables import Column, Kind, show
+from noisymean.cli.tones import marked
 from noisymean.errors import InvalidInput
 from noisymean.integrations.reported import reported
 from noisymean.mechanisms import Adjacency, Mechanism, Sampling
-from noisymean.outward import at_least, at_most
+from noisymean.outward import lower_bound, upper_bound
 from noisymean.report import account_words, run_plots
 from noisymean.report.asked_run import AskedRun
 from noisymean.words import BEYOND_DOUBLES, NONE_KNOWN
+from noisymean.written import short
 
 
 def command(
@@ -129,16 +129,17 @@ def record(
 def _print(answer: Account, elsewhere: tuple[int, Account] | None, peers: dict[str, float]) -> None:
     out = console()
     say(out, answer.heading)
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("")
-    table.add_column("epsilon" if answer.asked_delta else "delta", justify="right")
-    table.add_column("what it is")
-    for name, meaning in account_words.meanings(answer).items():
-        table.add_row(name, account_words.number(answer, name), meaning)
-    for name, value in peers.items():
-        table.add_row(name, f"{value:.6g}", "reported by that accountant")
-    out.print(table)
-    say(out, _sentence(answer))
+    columns = (
+        Column(""),
+        Column("epsilon" if answer.asked_delta else "delta", Kind.NUMBER),
+        Column("what it is", Kind.PROSE),
+    )
+    rows = [
+        (name, account_words.number(answer, name), meaning) for name, meaning in account_words.meanings(answer).items()
+    ]
+    rows += [(name, short(value), "reported by that accountant") for name, value in peers.items()]
+    show(out, columns, rows)
+    say(out, marked(_sentence(answer), answer.verdict))
     if answer.guarantee.proof is not None:
         say(out, f"- the guarantee is proved by: {answer.guarantee.proof}.")
     for text in answer.notes:
@@ -148,15 +149,15 @@ def _print(answer: Account, elsewhere: tuple[int, Account] | None, peers: dict[s
     if elsewhere is not None:
         size, other = elsewhere
         leaked, claimed = (account_words.number(other, which) for which in ("leakage", "claimed"))
-        say(out, f"- {account_words.at_another_size(str(size), leaked, claimed, other)}.")
+        say(out, f"- {account_words.at_another_size(f'{size:,}', leaked, claimed, other)}.")
     say(out, f"- {account_words.all_typed(account_words.grounds(answer))}.")
 
 
 def _of_neighbour(answer: Account, one: PairBounds) -> str:
     leaked, sound = answer.value(one.leakage), answer.value(one.guarantee)
     return (
-        f"one record {one.pair.change}: leakage {BEYOND_DOUBLES if leaked is None else at_least(leaked)},"
-        f" guarantee {NONE_KNOWN if sound is None else at_most(sound)}"
+        f"one record {one.pair.change}: leakage {BEYOND_DOUBLES if leaked is None else lower_bound(leaked, '.6g')},"
+        f" guarantee {NONE_KNOWN if sound is None else upper_bound(sound, '.6g')}"
     )
 
 

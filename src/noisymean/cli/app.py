@@ -1,57 +1,22 @@
-"""The commands of `noisymean`, and the one place where a command line is run."""
+"""The one place where a command line is run."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 
 from noisymean import __version__
-from noisymean.cli import (
-    account,
-    audit,
-    calibrate,
-    check,
-    code_audit,
-    curve,
-    data,
-    demo,
-    explore,
-    field,
-    probe,
-    report,
-    reproduce,
-    statement,
-)
 from noisymean.cli.encoding import any_encoding
-from noisymean.cli.faults import guarded, never_exits
-from noisymean.cli.options import spread
+from noisymean.cli.faults import guarded
+from noisymean.cli.listed import Commands
 
 PROGRAM = "noisymean"
 
-COMMANDS: dict[str, Callable[..., None]] = {
-    "curve": curve.command,
-    "account": account.command,
-    "calibrate": calibrate.command,
-    "audit": audit.command,
-    "probe": probe.command,
-    "code-audit": code_audit.command,
-    "check": check.command,
-    "field": field.command,
-    "report": report.command,
-    "statement": statement.command,
-    "reproduce": reproduce.command,
-    "explore": explore.command,
-    "demo": demo.command,
-    "data": data.command,
-}
-
 # Plain help: examples can be copied from it, and a usage error is never drawn in a box.
-app = typer.Typer(name=PROGRAM, rich_markup_mode=None, pretty_exceptions_enable=False)
-for _name, _function in COMMANDS.items():
-    app.command(_name)(never_exits(spread(_function)))
+app = typer.Typer(name=PROGRAM, cls=Commands, rich_markup_mode=None, pretty_exceptions_enable=False)
 
 
 @app.callback(invoke_without_command=True)
@@ -63,8 +28,8 @@ def root(
 
     \b
     Example:
-      noisymean curve --mechanism easgm --dataset-size 59999 --dimension 26010 \\
-          --sample-rate 0.005 --noise-multiplier 10
+      noisymean curve --mechanism easgm --dataset-size 59999 \\
+          --dimension 26010 --sample-rate 0.005 --noise-multiplier 10
     """
     if version:
         typer.echo(f"{PROGRAM} {__version__}")

@@ -20,9 +20,10 @@ from noisymean.cli.faults import INTERRUPTED
 from noisymean.cli.options import text
 from noisymean.cli.output import console, emit_json, note, plot_file, say, write_plot
 from noisymean.cli.progress import progress
-from noisymean.cli.shown import table_of
+from noisymean.cli.tables import columns_of, show
 from noisymean.cli.targets import NAMES as NAMES_OF_TARGETS
 from noisymean.cli.targets import Typed, claim_of, target_of
+from noisymean.cli.tones import marked
 from noisymean.errors import InvalidInput
 from noisymean.targets.protocol import Target
 
@@ -133,9 +134,10 @@ def _print(result: Audit, *, gdp: bool) -> None:
     out = console()
     say(out, f"Audit of {result.target}")
     say(out, result.settings)
-    out.print(table_of(result.lines(), numbers_from=1, gap_after=1))
+    lines = result.lines()
+    show(out, columns_of(lines, numbers_from=1), lines.rows, gap_after=1)
     for sentence in result.sentences(parametric=gdp):
-        say(out, sentence)
+        say(out, sentence if result.verdict is None else marked(sentence, result.verdict.word.replace("-", " ")))
 
 
 def _distinguisher(name: str | None, test: str | None, target: Target) -> Distinguisher:

@@ -7,19 +7,20 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich import box
-from rich.table import Table
 
 from noisymean.cli import lint_shown, options
 from noisymean.cli.gate import FOUND
 from noisymean.cli.options import text
 from noisymean.cli.output import console, emit_json, note, say, visible
 from noisymean.cli.progress import bar
+from noisymean.cli.tables import Column, Kind, show
+from noisymean.cli.tones import toned
 from noisymean.errors import InvalidInput, NoisymeanError
 from noisymean.scorecard import Scorecard
 from noisymean.scorecard.source.reader import check_source
 
 _NO_PATH = "PATH: missing; must be a file or a folder; e.g. noisymean check train.py"
+_KINDS = (Kind.TITLE, Kind.NAME, Kind.PROSE)
 
 
 def command(
@@ -72,14 +73,10 @@ def command(
 
 
 def _print(card: Scorecard) -> None:
-    """The table at 80 columns; what was not read, and the counts, below."""
+    """The table; what was not read, and the counts, below."""
     out, lines = console(), card.lines()
     say(out, lines.heading)
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    for column in lines.names:
-        table.add_column(column, no_wrap=column != "why", overflow="fold")
-    for row in lines.rows:
-        table.add_row(*map(visible, row))
-    out.print(table)
+    rows = [(visible(pitfall), toned(outcome), visible(why)) for pitfall, outcome, why in lines.rows]
+    show(out, [Column(name, kind) for name, kind in zip(lines.names, _KINDS, strict=True)], rows, close=True)
     for sentence in lines.sentences:
         say(out, lint_shown.shortened(sentence))

@@ -7,8 +7,6 @@ from pathlib import PurePosixPath
 from typing import Annotated
 
 import typer
-from rich import box
-from rich.table import Table
 
 from noisymean import __version__
 from noisymean.cli import code_read, gate, lint_options, lint_shown, options, values
@@ -16,6 +14,8 @@ from noisymean.cli.options import text
 from noisymean.cli.output import console, emit_json, error_console, note, say
 from noisymean.cli.pages import page_file, write_page
 from noisymean.cli.progress import bar
+from noisymean.cli.tables import Column, Kind, show
+from noisymean.cli.tones import toned
 from noisymean.errors import InvalidInput, NoisymeanError
 from noisymean.lint.catalogue import RULES
 from noisymean.lint.findings import Rule
@@ -25,6 +25,7 @@ from noisymean.report.page import need as need_pages
 
 OPACUS = "opacus"
 _ALL = "0.9.0..1.6.0"
+_COLUMNS = ("release", "Poisson", "mean", "sum", "divides at", "read", "paper")
 _NO_PATH = "PATH: missing; must be a file, a folder or the name of a package; e.g. noisymean code-audit ."
 
 
@@ -122,22 +123,21 @@ def _releases(versions: str | None, *, fresh: bool, jobs: str, html: str | None,
 
 
 def _print(results: list[Audited]) -> None:
-    """One line to a release, at 80 columns; what does not fit into a word is said below the table."""
+    """One line to a release; what does not fit into a word is said below the table."""
     out = console()
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    for name in ("release", "Poisson", "mean", "sum", "divides at", "read", "paper"):
-        table.add_column(name, overflow="fold")
+    columns = [Column(name, Kind.PROSE if name == "divides at" else Kind.NAME) for name in _COLUMNS]
+    rows = []
     for one in results:
         default = "" if one.kind(NO_POISSON) is None else f"/{_named(one, NO_POISSON)}"
         place = next(iter(one.statements()), None)
         paper = "-" if one.paper is None else "none" if one.paper.mechanism is None else one.paper.words
-        table.add_row(
+        rows.append((
             one.version, _poisson(one), _named(one, MEAN) + default, _named(one, SUM),
             "-" if place is None else PurePosixPath(place.place).name,
-            "differs" if one.disagreements else "fault" if one.faults else "agrees",
+            toned("differs" if one.disagreements else "fault" if one.faults else "agrees"),
             f"{paper} *" if one.against_paper else paper,
-        )  # fmt: skip
-    out.print(table)
+        ))  # fmt: skip
+    show(out, columns, rows, close=True)
     for words, those in _grouped((one.poisson, one.version) for one in results):
         say(out, f"Poisson sampling, {those}: {words}.")
     if any(one.paper is not None and one.paper.mechanism is None for one in results):

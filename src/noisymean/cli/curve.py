@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Annotated
 
 import numpy as np
-from rich import box
-from rich.table import Table
 
 from noisymean import __version__
 from noisymean import curve as compute
 from noisymean.cli import options, values
 from noisymean.cli.output import console, emit_json, note, plot_file, say, write_plot
+from noisymean.cli.tables import Column, Kind, show
+from noisymean.cli.tones import marked, toned
 from noisymean.curves import COLUMNS, Curves
 from noisymean.errors import InvalidInput
 from noisymean.report import plots
@@ -61,11 +61,8 @@ def _print(curves: Curves, *, every_row: bool) -> None:
     out = console()
     say(out, curves.heading)
     which = np.arange(curves.alpha.size) if every_row else curves.representative()
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for name in COLUMNS:
-        table.add_column(name, justify="right" if name else "left", no_wrap=True)
-    for row, violated in zip(curves.rows(which), curves.violated[which], strict=True):
-        table.add_row(*row, style="bold" if violated else None)
-    out.print(table)
-    for sentence in (curves.sentence, *curves.notes):
-        say(out, sentence)
+    columns = [Column(name, Kind.NUMBER if name else Kind.NAME) for name in COLUMNS]
+    show(out, columns, [(*numbers, toned(word)) for *numbers, word in curves.rows(which)])
+    say(out, marked(curves.sentence, curves.verdict))
+    for remark in curves.notes:
+        say(out, remark)

@@ -8,10 +8,10 @@ from typing import Annotated
 
 import typer
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TimeRemainingColumn
-from rich.table import Column, Table
 
 from noisymean.cli import options
 from noisymean.cli.output import console, emit_json, error_console, said_beside_a_bar, say
+from noisymean.cli.tables import Column, Kind, show
 from noisymean.errors import InvalidInput
 from noisymean.paper import data
 
@@ -52,9 +52,16 @@ def _list(folder: Path | None, as_json: bool) -> None:
         records = [{**asdict(one), "client": one.client.value, "where": where} for one, where in found]
         emit_json({"cache": str(data.cache_folder()), "datasets": records})
         return
-    table = Table(Column("name", no_wrap=True), "images", "shape", "download", "licence", "here")
-    for one, where in found:
-        table.add_row(
+    columns = (
+        Column("name"),
+        Column("images", Kind.NUMBER),
+        Column("shape"),
+        Column("download"),
+        Column("licence", Kind.PROSE),
+        Column("here", Kind.PROSE),
+    )
+    rows = [
+        (
             one.name,
             f"{one.train:,} + {one.test:,}",
             "x".join(str(size) for size in one.shape),
@@ -62,8 +69,10 @@ def _list(folder: Path | None, as_json: bool) -> None:
             one.licence,
             where or "no",
         )
+        for one, where in found
+    ]
     out = console()
-    out.print(table)
+    show(out, columns, rows, close=True)
     say(out, f"Cache: {data.cache_folder()}; fetch a set with 'noisymean data fetch NAME'.")
 
 

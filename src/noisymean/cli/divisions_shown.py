@@ -11,6 +11,7 @@ from rich.table import Table
 
 from noisymean.cli.lint_shown import shortened
 from noisymean.cli.output import say
+from noisymean.cli.tones import Tone, marked
 from noisymean.probe.conclusions import Denominator, read_mechanism, read_verdict
 from noisymean.probe.laws import Kind
 from noisymean.probe.reading import CONSTANTS, OF_THE_DATA, Origin, Role, Source, Statement, Sure
@@ -20,12 +21,19 @@ _LONGEST = 120
 # Columns of a terminal: those of `what` with all gaps, and the fewest that `by` is read in.
 _OTHERS, _LEAST_BY = 16, 18
 
+_TONES = {
+    Denominator.DATA_DEPENDENT: Tone.BAD,
+    Denominator.CONSTANT: Tone.GOOD,
+    Denominator.UNKNOWN: Tone.OPEN,
+}
+
 
 def divisions(out: Console, name: str, source: Source, place: Path) -> None:
     """Everything that is said of the divisions; `place` is what to probe, where reading is not enough."""
     verdict = read_verdict(source)
     files = "1 file" if source.files == 1 else f"{source.files:,} files"
-    say(out, f"{name}: {_word(verdict, read_mechanism(source))}; {files} read, nothing of it was run.")
+    word = _word(verdict, read_mechanism(source))
+    say(out, marked(f"{name}: {word}; {files} read, nothing of it was run.", word, _TONES[verdict]))
     shown = _worth_a_row(source)
     if shown:
         out.print(_table(shown, out.width))

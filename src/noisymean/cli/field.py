@@ -5,20 +5,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated
 
-from rich import box
-from rich.table import Table
-
 from noisymean import __version__
 from noisymean.cli import options
 from noisymean.cli.options import text
 from noisymean.cli.output import console, emit_json, error_console, note, say
 from noisymean.cli.pages import page_file, write_page
 from noisymean.cli.progress import bar
+from noisymean.cli.tables import Column, Kind, show
+from noisymean.cli.tones import Tone, toned
 from noisymean.field import Row, Subject, chosen, run_field
+from noisymean.field.rows import Exposed
 from noisymean.field.subjects import NotRun, environments_of
 from noisymean.report import field_page, field_record
 from noisymean.report import field_words as words
 from noisymean.report.page import need as need_pages
+
+_TONES = {
+    Exposed.YES: Tone.BAD,
+    Exposed.NO: Tone.GOOD,
+    Exposed.CALLER: Tone.OPEN,
+    Exposed.UNKNOWN: Tone.OPEN,
+}
 
 
 def command(
@@ -83,21 +90,28 @@ def _announce(subjects: Sequence[Subject], installed: bool) -> None:
 
 
 def _print(rows: Sequence[Row]) -> None:
-    """One line to a way, at 80 columns; why a row says what it says is said below the table."""
+    """One line to a way; why a row says what it says is said below the table."""
     out = console()
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    for name, right in (("way", 0), ("divides by", 0), ("batches", 0), ("own", 1), ("leaked", 1), ("exposed", 0)):
-        table.add_column(name, overflow="fold", justify="right" if right else "left")
-    for row in rows:
-        table.add_row(
+    columns = (
+        Column("way"),
+        Column("divides by"),
+        Column("batches"),
+        Column("own", Kind.NUMBER),
+        Column("leaked", Kind.NUMBER),
+        Column("exposed"),
+    )
+    shown = [
+        (
             row.name,
             words.divides_by(row),
             words.NONE if row.observed is None else row.sampler.value,
             words.claimed(row),
             words.leaked(row.lost),
-            words.exposed(row),
+            toned(words.exposed(row), _TONES[row.exposed]),
         )
-    out.print(table)
+        for row in rows
+    ]
+    show(out, columns, shown, close=True)
     say(out, f"Exposed: {words.counts(rows)}.")
     say(
         out,

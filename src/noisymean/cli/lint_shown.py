@@ -1,6 +1,6 @@
 """What the rules found, for people: a table of places, what each rule says, its remedy, and the counts.
 
-A place and the line that stands there are below each other, not beside: so both are whole at 80 columns.
+A place and the line that stands there are below each other, not beside: so both are whole in a narrow window.
 """
 
 from __future__ import annotations
@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from rich import box
 from rich.console import Console
-from rich.table import Table
 
 from noisymean.cli.output import say, visible
+from noisymean.cli.tables import Cell, Column, Kind, show
+from noisymean.cli.tones import toned
 from noisymean.lint.catalogue import RULES
 from noisymean.lint.findings import Finding, Rule, Severity
 from noisymean.lint.pages import section_of
@@ -22,6 +22,7 @@ from noisymean.report.lint_marks import Marked, Reading, Silenced
 _MOST_ROWS = 1_000
 _MOST_LISTED = 20
 _LONGEST = 240
+_WIDE = 80
 _LONGEST_DETAIL = 1_000
 
 
@@ -29,7 +30,9 @@ def findings(out: Console, reading: Reading) -> None:
     """Everything but the last line."""
     new = reading.new
     if new:
-        out.print(_table(new[:_MOST_ROWS]))
+        # in a narrow window places are whole, each on a line of its own; in a wide one long lines of source are folded
+        kind = Kind.PROSE if out.width >= _WIDE else Kind.NAME
+        show(out, _columns("place", kind), list(map(_row, new[:_MOST_ROWS])), close=True)
         if len(new) > _MOST_ROWS:
             say(out, f"And {len(new) - _MOST_ROWS:,} findings more: --json and --sarif have all.")
         for rule, those in _by_rule(new):
@@ -57,10 +60,8 @@ def counts(reading: Reading) -> str:
 
 def rules(out: Console) -> None:
     """All rules."""
-    table = _columns("rule", "severity", "what is wrong")
-    for one in RULES.values():
-        table.add_row(one.id, one.severity.value, f"{one.name}: {one.says}")
-    out.print(table)
+    rows = [(one.id, toned(one.severity.value), f"{one.name}: {one.says}") for one in RULES.values()]
+    show(out, _columns("what is wrong"), rows, close=True)
 
 
 def page(out: Console, rule: Rule) -> None:
@@ -71,20 +72,14 @@ def page(out: Console, rule: Rule) -> None:
         out.print(visible(line), soft_wrap=True)
 
 
-def _table(those: Sequence[Marked]) -> Table:
-    table = _columns("rule", "severity", "place")
-    for one in those:
-        rule, place = one.finding.rule, one.finding.place
-        where = f"{shortened(str(place))}\n{shortened(place.source.strip())}"
-        table.add_row(rule.id, rule.severity.value, where)
-    return table
+def _row(one: Marked) -> tuple[Cell, ...]:
+    rule, place = one.finding.rule, one.finding.place
+    where = f"{shortened(str(place))}\n{shortened(place.source.strip())}"
+    return rule.id, toned(rule.severity.value), where
 
 
-def _columns(*names: str) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    for name in names:
-        table.add_column(name, no_wrap=name in ("rule", "severity"), overflow="fold")
-    return table
+def _columns(last: str, kind: Kind = Kind.PROSE) -> tuple[Column, ...]:
+    return Column("rule"), Column("severity"), Column(last, kind)
 
 
 def shortened(text: str, longest: int = _LONGEST) -> str:
@@ -107,7 +102,8 @@ def _explain(out: Console, rule: Rule, those: list[Finding]) -> None:
     say(out, f"{rule.id} {rule.name}{times}: {rule.says}")
     _listed(out, [_in_particular(one) for one in those if one.details], indent="  ")
     for line in rule.remedy.split("\n"):
-        say(out, f"    {line}")
+        # whole, whatever the width: it is to be copied
+        out.print(f"    {visible(line)}", soft_wrap=True)
     say(out, f"  More: noisymean code-audit --explain {rule.id}, or {rule.page}")
     out.print()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.progress import TextColumn
+from rich.text import Text
 
 from noisymean.cli.complaints import refused
 from noisymean.errors import InvalidInput
@@ -23,12 +25,16 @@ from noisymean.schema import SCHEMA
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# A table of ours is never narrower than this: a number cut off by a small window would be a wrong number.
-_LEAST_WIDTH = 80
+# Tables fit into this; in a window that is smaller still the terminal wraps them, and no number is cut off.
+_LEAST_WIDTH = 60
+# A symbol, its sign and its number stay on one line. Rich breaks lines at every space, a no-break space too, so that the space
+# is something else while lines are made.
+_TOGETHER = re.compile(r" (>=|<=|[=<>]) ")
+_GLUE = "\ue000"
 
 
 def console() -> Console:
-    """Standard output for people, at least 80 columns wide."""
+    """Standard output for people, at least 60 columns wide."""
     return _plain(width=_LEAST_WIDTH if Console().width < _LEAST_WIDTH else None)
 
 
@@ -52,9 +58,16 @@ def visible(text: str) -> str:
     return text_of(text).replace("\n", " ").replace("\t", " ")
 
 
-def say(out: Console, sentence: str) -> None:
-    """A sentence: wrapped for a terminal, on one line for a program."""
-    out.print(visible(sentence), soft_wrap=not out.is_terminal)
+def say(out: Console, sentence: str | Text) -> None:
+    """A sentence: wrapped for a terminal, on one line for a program; a verdict in it may have its colour (`cli.tones`)."""
+    text = sentence.copy() if isinstance(sentence, Text) else Text(visible(sentence))
+    if not out.is_terminal:
+        out.print(text, soft_wrap=True)
+        return
+    text.plain = _TOGETHER.sub(rf"{_GLUE}\1{_GLUE}", text.plain)
+    for line in text.wrap(out, out.width):
+        line.plain = line.plain.replace(_GLUE, " ")
+        out.print(line, soft_wrap=True)
 
 
 def note(sentence: str) -> None:

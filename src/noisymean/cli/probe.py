@@ -12,7 +12,8 @@ from noisymean.cli.complaints import Missing
 from noisymean.cli.options import text
 from noisymean.cli.output import console, emit_json, say
 from noisymean.cli.progress import bar
-from noisymean.cli.shown import table_of
+from noisymean.cli.tables import Column, Kind, columns_of, show
+from noisymean.cli.tones import marked
 from noisymean.errors import InvalidInput
 from noisymean.probe import Finding, probe
 from noisymean.targets.entry import runnable_of
@@ -99,7 +100,9 @@ def command(
 def _print(found: Finding) -> None:
     out, lines = console(), found.lines()
     say(out, lines.heading)
-    out.print(table_of(lines, named=False))
-    out.print(table_of(found.seen()))
+    show(out, [Column(""), Column("", Kind.PROSE)], lines.rows, named=False)
+    seen = found.seen()
+    show(out, columns_of(seen), seen.rows)
+    word = None if found.run is None else found.run.word
     for sentence in lines.sentences:
-        say(out, sentence)
+        say(out, sentence if word is None else marked(sentence, word))

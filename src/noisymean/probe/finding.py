@@ -17,6 +17,7 @@ from noisymean.probe.laws import Kind
 from noisymean.results import Lines, Result
 from noisymean.targets.plain import from_plain, to_plain
 from noisymean.verdict import Word
+from noisymean.written import short
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -205,7 +206,7 @@ class RunVerdict:
             return f"Not accounted for, undetermined: {self.because}."
         proved = answer.guarantee.epsilon
         return (
-            f"{answer.steps:,} rounds at delta = {answer.claimed.delta:g}:"
+            f"{answer.steps:,} rounds at delta = {short(answer.claimed.delta or 0.0)}:"
             f" claimed epsilon {at_most(answer.claimed.epsilon or 0.0)}, leakage {at_least(answer.leakage.epsilon or 0.0)},"
             f" guarantee {'none known' if proved is None else at_most(proved)}: {self.word}{self._rests_on(proved)}."
         )

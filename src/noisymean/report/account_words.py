@@ -14,12 +14,13 @@ from noisymean.grounds import About, Ground, Known
 from noisymean.mechanisms import Adjacency, Sampling
 from noisymean.outward import Rounding, at_least, at_most
 from noisymean.words import BEYOND_DOUBLES, MEANINGS, NO_UPPER_BOUND, NONE_KNOWN
+from noisymean.written import plain
 
 # The side to which each of the three numbers is rounded, in the order in which they are shown.
 ROUNDED: dict[str, Rounding] = {"claimed": at_most, "leakage": at_least, "guarantee": at_most}
 
 
-def number(answer: Account, which: str, spec: str = ".6g", written: Callable[[str], str] = str) -> str:
+def number(answer: Account, which: str, spec: str = ".6g", written: Callable[[str], str] = plain) -> str:
     """One of the three numbers, rounded to its own side; only a guarantee can be unknown, the others are too large to be held."""
     value = answer.value(getattr(answer, which))
     if value is None:
