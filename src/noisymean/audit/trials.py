@@ -30,6 +30,8 @@ _BLOCK_NUMBERS, _HELD_NUMBERS = 1 << 24, 1 << 23
 _MOST_PER_BLOCK = 500
 # Targets that are not ours may be slow: finished work is kept more often.
 _MOST_PER_FOREIGN_BLOCK = 40
+# A trial of a real training takes a fraction of a second for each of its steps.
+_MOST_PER_TRAINING_BLOCK = 4
 _LEAST_BLOCKS_TO_LEARN = 20
 
 
@@ -83,7 +85,9 @@ def canonical(value: Mapping[str, Any]) -> str:
 def plan(target: Target, distinguisher: Distinguisher, *, seed: int, trials: int) -> Plan:
     """Blocks so small that finished work is saved often, so large that saving costs nothing."""
     description = target.configuration()
-    most = _MOST_PER_BLOCK if description["target"] == "synthetic" else _MOST_PER_FOREIGN_BLOCK
+    most = {"synthetic": _MOST_PER_BLOCK, "opacus-training": _MOST_PER_TRAINING_BLOCK}.get(
+        description["target"], _MOST_PER_FOREIGN_BLOCK
+    )
     numbers = max(1, target.dimension * target.steps)
     if distinguisher.training_share > 0.0:
         # enough blocks to set a share of them aside

@@ -48,8 +48,16 @@ class Typed(options.Group):
     max_grad_norm: Annotated[_Text, options.text("C", "Clipping bound [default: 0.1].")] = None
     gradients: Annotated[_Text, options.text("KIND", "random, zero, aligned or opposed [default: random].")] = None
     steps: options.Steps = None
-    images: Annotated[_Text, options.text("NAME", "For a method: mnist, fashion-mnist or cifar10.")] = None
+    images: Annotated[
+        _Text,
+        options.text(
+            "NAME", "For a method, or for Opacus to train on: mnist, fashion-mnist or cifar10.", "--images", "--data"
+        ),
+    ] = None
     data_dir: Annotated[_Text, options.text("DIR", "Images in torchvision's layout.")] = None
+    fixed: Annotated[
+        bool, options.flag("--fixed", "opacus --data: rate and denominator are constants, as after 'fix'.")
+    ] = False
     loss_reduction: Annotated[str, options.text("NAME", "For Opacus: mean or sum.")] = "mean"
     poisson: Annotated[
         bool, options.flag("--poisson/--no-poisson", "For Opacus 0.14.0 and 0.15.0: their poisson option.")
@@ -119,6 +127,8 @@ def _opacus(text: str, typed: Typed, seed: int) -> Target:
     """A release on gradients with a structure, for any N: the library's own engine, loader and step."""
     if typed.mechanism is not None:
         raise InvalidInput("mechanism", typed.mechanism, "left out: the release decides it", "drop --mechanism")
+    if typed.images is not None:
+        return _training(text, typed)
     typed.only("a release of Opacus", *_RUN, "loss_reduction", "poisson", "mode", "device")
     typed.need("dataset_size", "dimension", "noise_multiplier")
     if (typed.sample_rate is None) == (typed.batch_size is None):
@@ -129,6 +139,18 @@ def _opacus(text: str, typed: Typed, seed: int) -> Target:
         gradients=values.choice("structure", typed.gradients or "zero", Structure),
         **typed.engine(),
     )
+
+
+def _training(text: str, typed: Typed) -> Target:
+    """The installed Opacus training on real images: nothing is replayed."""
+    from noisymean.paper.real_training import real_training
+    from noisymean.targets.opacus import release_named
+
+    sizes = ("dataset_size", "batch_size", "noise_multiplier", "max_grad_norm", "steps")
+    typed.only("Opacus training on images", *sizes, "images", "data_dir", "fixed")
+    typed.need("batch_size")
+    images, release = typed.images or "", release_named(text)
+    return real_training(images, release=release, fixed=typed.fixed, data_dir=typed.data_dir, **typed.settings())
 
 
 def _method(text: str, typed: Typed, seed: int) -> Target:

@@ -73,9 +73,14 @@ class Photographs:
         return Network(self.model, self.seed, self.draws, self.draws_seed)
 
     def arrays(self, count: int) -> list[NDArray[Any]]:
-        """Pixels and labels."""
-        images = data.load(self.dataset, data_dir=self.data_dir).first(count)
-        return [np.asarray(images.pixels), np.asarray(images.labels)]
+        """Pixels and labels; those beyond a whole training set are lent by the test set."""
+        images = data.load(self.dataset, data_dir=self.data_dir)
+        lent = count - len(images)
+        if lent <= 0 or len(images) < images.dataset.train:
+            images = images.first(count)
+            return [np.asarray(images.pixels), np.asarray(images.labels)]
+        more = data.load(self.dataset, train=False, data_dir=self.data_dir).first(lent)
+        return [np.concatenate(parts) for parts in ((images.pixels, more.pixels), (images.labels, more.labels))]
 
 
 @final

@@ -19,11 +19,11 @@ What is released is the noisy mean itself, (sum of the batch's clipped gradients
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
-from typing import Any, ClassVar, Protocol, final
+from typing import Any, ClassVar, Protocol, final, runtime_checkable
 
 import numpy as np
 
@@ -244,3 +244,20 @@ class Target(Protocol):
 
     def claim(self) -> TradeOff | None:
         """The curve that is claimed for the whole release; None if nothing is claimed."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Centre:
+    """What is known of a release before it is made: its mean on D, and orthonormal rows along which the batch moves it most."""
+
+    mean: Array
+    directions: Array
+
+
+@runtime_checkable
+class Onlooked(Protocol):
+    """A target whose adversary holds D and sees the weights before each round: all gradients are known, too many for a law."""
+
+    def centres(self, outputs: Array) -> Iterator[Centre]:
+        """Of each round of one trial, shape (steps, dimension), from what was released before it."""

@@ -23,6 +23,7 @@ TARGETS = {
     "callable": "noisymean.targets.callable_:UserCallable",
     "runnable": "noisymean.targets.on_pair:OnPair",
     "opacus": "noisymean.targets.opacus:OpacusTarget",
+    "opacus-training": "noisymean.targets.opacus_training:OpacusTraining",
     "dpsur": "noisymean.paper.dpsur:Dpsur",
 }
 # What can be run on any records, by the first word of its name: a function of that name, with what may stand behind == or :.

@@ -1,4 +1,4 @@
-"""Three ways to tell D' from D behind one interface: the optimal test, the paper's vote, a learned score."""
+"""Ways to tell D' from D behind one interface: the optimal test, the paper's vote, a learned score, what is left of a release."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from noisymean.audit.distinguishers.base import Distinguisher, Judge, Labelled
 from noisymean.audit.distinguishers.learned import Learned
 from noisymean.audit.distinguishers.likelihood_ratio import LikelihoodRatio
 from noisymean.audit.distinguishers.paper import NormalityTest, PaperVote
+from noisymean.audit.distinguishers.residual import Residual
 from noisymean.audit.reference import pair_of
 from noisymean.errors import InvalidInput, Undefined
-from noisymean.targets.protocol import Known, Target
+from noisymean.targets.protocol import Known, Onlooked, Target
 
-NAMES = ("likelihood-ratio", "paper", "learned")
+NAMES = ("likelihood-ratio", "paper", "learned", "residual")
 
 __all__ = [
     "NAMES",
@@ -24,6 +25,7 @@ __all__ = [
     "LikelihoodRatio",
     "NormalityTest",
     "PaperVote",
+    "Residual",
     "distinguisher",
     "rebuilt",
 ]
@@ -34,13 +36,15 @@ def distinguisher(
 ) -> Distinguisher:
     """The distinguisher of that name; None: the best that the target allows."""
     known = target.known()
-    match name or ("likelihood-ratio" if known is not None and _has_law(known) else "learned"):
+    match name or _best(known, target):
         case "likelihood-ratio":
             return LikelihoodRatio(_needed(known, "likelihood-ratio"))
         case "paper":
             return PaperVote(_needed(known, "paper"), test)
         case "learned":
             return Learned(known)
+        case "residual":
+            return Residual(_onlooked(target))
         case _:
             raise InvalidInput("distinguisher", name, f"one of {', '.join(NAMES)}")
 
@@ -48,6 +52,18 @@ def distinguisher(
 def rebuilt(configuration: Mapping[str, Any], target: Target) -> Distinguisher:
     """In another process, from its configuration."""
     return distinguisher(configuration["distinguisher"], target, NormalityTest(configuration.get("test", "ks")))
+
+
+def _best(known: Known | None, target: Target) -> str:
+    if known is not None and _has_law(known):
+        return "likelihood-ratio"
+    return "residual" if isinstance(target, Onlooked) else "learned"
+
+
+def _onlooked(target: Target) -> Onlooked:
+    if not isinstance(target, Onlooked):
+        raise Undefined("distinguisher", "residual", "left out for this target", "it is for training on real records")
+    return target
 
 
 def _has_law(known: Known) -> bool:
