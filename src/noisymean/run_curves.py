@@ -47,6 +47,12 @@ class RunCurves:
     guarantee: Array | None
 
 
+# False positive rates down to 10^-300, in powers whose exponents grow evenly in their logarithm.
+_RARE: Array = 10.0 ** -np.geomspace(0.02, 300.0, 56)[::-1]
+# A test that errs less than this on either side puts the whole curve into a corner.
+_CORNER = 0.02
+
+
 def growth(
     mechanism: Mechanism,
     *,
@@ -91,6 +97,24 @@ def run_curves(
     leaked = np.min([traced(rounds, alpha, points, chord=True) for _, rounds in run.leakages(adjacency)], axis=0)
     progress(RunCurves(alpha, claim, leaked, None))
     return RunCurves(alpha, claim, leaked, _guaranteed(run, alpha, points, leaked, adjacency))
+
+
+def rare_curves(
+    mechanism: Mechanism, *, steps: int, points: int = _POINTS, adjacency: Adjacency = Adjacency.ADD_REMOVE
+) -> RunCurves:
+    """Claim and leakage at false positive rates far below those that a picture from 0 to 1 shows.
+
+    Without a guarantee: what its tests are charged with is more than the rates that are looked at here.
+    """
+    run = Run.of(mechanism, steps)
+    claim = traced(run.claimed(), _RARE, points, chord=True)
+    leaked = np.min([traced(rounds, _RARE, points, chord=True) for _, rounds in run.leakages(adjacency)], axis=0)
+    return RunCurves(_RARE, claim, leaked, None)
+
+
+def in_the_corner(curves: RunCurves) -> bool:
+    """Whether a picture from 0 to 1 shows nothing of the leakage: it tells the two datasets apart almost perfectly."""
+    return bool(np.min(np.maximum(curves.alpha, curves.leakage)) < _CORNER)
 
 
 def _guaranteed(run: Run, alpha: Array, points: int, leaked: Array, adjacency: Adjacency) -> Array | None:

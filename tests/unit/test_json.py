@@ -16,8 +16,8 @@ from referencing import Registry, Resource
 from test_reproduction import Fake
 
 from command_line import run
-from noisymean.cli import report, reproduce
-from noisymean.cli.app import COMMANDS
+from noisymean.cli import report_runs, reproduce
+from noisymean.cli.listed import COMMANDS
 from noisymean.paper import data
 from noisymean.probe import code_audit, probe
 from noisymean.probe.finding import Calibrated, RateLaw, Sampling
@@ -189,8 +189,8 @@ def test_an_old_file_becomes_a_page(file: Path, tmp_path: Path, monkeypatch: pyt
         raise ArithmeticError
 
     # the pictures take most of the time, and are not what is read
-    for picture in ("run_curves", "growth"):
-        monkeypatch.setattr(report, picture, left_out)
+    for picture in ("run_curves", "growth", "size_curve"):
+        monkeypatch.setattr(report_runs, picture, left_out)
     done = run("report", str(file), "--out", str(tmp_path / "page.html"), "--json")
     assert done.code == 0, done.err
     before, found = json.loads(file.read_text(encoding="utf-8")), json.loads(done.out)

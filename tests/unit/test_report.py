@@ -26,7 +26,7 @@ from test_cli import environment
 import noisymean as nm
 from browser import Seen, browser_page
 from command_line import Result, run
-from noisymean.cli import pages, report
+from noisymean.cli import pages, report_runs
 from noisymean.outward import at_least, at_most
 from noisymean.probe import code_audit, probe
 from noisymean.probe.code_audit import MEAN, SUM, Audited
@@ -171,7 +171,7 @@ def test_what_cannot_be_drawn_takes_nothing_else_with_it(tmp_path: Path, monkeyp
     def beyond(*_: object, **__: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(report, "run_curves", beyond)
+    monkeypatch.setattr(report_runs, "run_curves", beyond)
     assert run("report", *SUM_RUN, "--out", str(tmp_path / "page.html")).code == 0
     content = (tmp_path / "page.html").read_text()
     assert "What is not drawn here is beyond double precision." in Text(content).seen
@@ -708,10 +708,11 @@ def test_a_page_in_the_browser(folder: Path) -> None:
         drawn = seen.page.evaluate(
             """() => Object.fromEntries([...document.querySelectorAll("figure.plot")].map(one => [one.id, {
                 lines: [...one.querySelectorAll(".scatterlayer .js-line")].filter(p => p.getAttribute("d")?.length > 10).length,
-                bars: one.querySelectorAll(".barlayer .point path").length,
+                points: one.querySelectorAll(".scatterlayer .point").length,
                 legend: [...one.querySelectorAll(".legendtext")].map(t => t.textContent)}]))"""
         )
-        assert drawn["run-bars"]["bars"] == 3
+        # both ends, and the claim
+        assert drawn["run-range"]["points"] == 3
         assert drawn["run-tradeoff"]["lines"] == 4
         assert drawn["run-growth"]["lines"] >= 3
         for name in ("claimed", "leakage", "guarantee"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import shlex
 from collections.abc import Callable
 from typing import Annotated
@@ -12,23 +11,19 @@ import typer
 from noisymean.cli import gate, options
 from noisymean.cli.account import run_of
 from noisymean.cli.complaints import Missing, Wanted, missing_line
-from noisymean.cli.given import STANDARD_INPUT, compare, content, shown
+from noisymean.cli.given import STANDARD_INPUT, content, shown
 from noisymean.cli.output import console, emit_json, say
 from noisymean.cli.pages import page_file, write_page
 from noisymean.cli.progress import bar
+from noisymean.cli.report_runs import PARTS, shown_run
 from noisymean.errors import InvalidInput, NoisymeanError
-from noisymean.mechanisms import Adjacency, with_public_size
-from noisymean.report import page, plots, run_plots
-from noisymean.report.asked_run import AskedRun
+from noisymean.report import page
 from noisymean.report.page import banners, sections
 from noisymean.report.page.records import AccountRecord, AuditRecord, Record, record_of
-from noisymean.report.page.sections import Section, ShownRun
+from noisymean.report.page.sections import Section
 from noisymean.report.page.untrusted import BadRecord, parsed, text_of
-from noisymean.run_curves import growth, run_curves
 
 _TITLE = "Privacy report"
-# Of each run, what the bar counts: its numbers, those at another N, and the points of epsilon against steps.
-_PARTS = 2 + run_plots.POINTS
 
 
 def command(
@@ -45,6 +40,10 @@ def command(
     asked: options.Asked,
     out: Annotated[str | None, options.text("FILE", "The page: FILE.html.", show_default=False)] = None,
     title: Annotated[str, options.text("TEXT", "The heading of the page.")] = _TITLE,
+    author: Annotated[str, options.text("TEXT", "Whose report it is: below the heading.", show_default=False)] = "",
+    notes: Annotated[
+        str, options.text("TEXT", "Notes of yours, below the heading; lines stay lines.", show_default=False)
+    ] = "",
     limits: gate.Limits,
     json: options.Json = False,
 ) -> None:
@@ -76,18 +75,20 @@ def command(
     made: list[Section] = []
     judged: list[gate.Judgement] = []
     computed = len(runs) + sum(isinstance(one, AccountRecord) for one in records)
-    with bar("computing the runs", _PARTS * computed) as tell:
+    with bar("computing the runs", PARTS * computed) as tell:
         for one in runs:
-            run = _run(one, tell)
+            run = shown_run(one, tell)
             made.append(sections.account_section(run, "run"))
             judged.append(gate.of_account(run.answer))
         for index, found in enumerate(records, 1):
             section, results = _section(found, f"result-{index}", tell)
             made.append(section)
             judged += results
-    titled = [] if title == _TITLE else ["--title", title]
-    line = text_of(shlex.join(["noisymean", "report", *names, *typed, *titled, "--out", out]))
-    write_page("out", target, sections.report(made, title=text_of(title), command=line))
+    said = {"--title": title if title != _TITLE else "", "--author": author, "--notes": notes}
+    headed = [part for name, text in said.items() if text for part in (name, text)]
+    line = text_of(shlex.join(["noisymean", "report", *names, *typed, *headed, "--out", out]))
+    head = page.Head(text_of(author), text_of(notes))
+    write_page("out", target, sections.report(made, title=text_of(title), command=line, head=head))
     if json:
         listed = [{"kind": one.kind, "title": one.title, "verdict": one.banner.word} for one in made]
         verdict = banners.worst([one.banner.word for one in made])
@@ -106,7 +107,7 @@ def _section(found: Record, name: str, tell: Callable[..., None]) -> tuple[Secti
     """What is shown of a file, and what it says to a script."""
     if isinstance(found, AccountRecord):
         try:
-            run = _run(found.asked, tell, stated=found)
+            run = shown_run(found.asked, tell, stated=found)
         except BadRecord:
             raise
         except NoisymeanError as fault:
@@ -115,43 +116,3 @@ def _section(found: Record, name: str, tell: Callable[..., None]) -> tuple[Secti
     if isinstance(found, AuditRecord):
         return sections.audit_section(found, name), [gate.of_audit_record(found)]
     return sections.code_section(found, name), gate.of_code_record(found)
-
-
-# --- runs --------------------------------------------------------------------------------------------------------------
-
-
-def _run(asked: AskedRun, tell: Callable[..., None], stated: AccountRecord | None = None) -> ShownRun:
-    """Accounted for, and drawn where it can be; `stated` is what a file says of it."""
-    answer = asked.account()
-    if stated is not None:
-        compare(stated, answer)
-    tell(advance=1)
-    elsewhere = asked.elsewhere()
-    tell(advance=1)
-    grown, curves = None, None
-    if answer.adjacency is not Adjacency.REPLACE_ONE:
-        # where numbers leave double precision a picture is left out; the answer itself is never
-        with contextlib.suppress(ArithmeticError, ValueError):
-            curves = run_curves(answer.drawn, plots.ALPHA, steps=asked.steps, adjacency=answer.adjacency)
-        if asked.delta is not None:
-            poisson = asked.mechanism.is_poisson
-            drawn = with_public_size(asked.mechanism, answer.adjacency) if poisson else asked.mechanism
-            with contextlib.suppress(ArithmeticError, ValueError):
-                grown = growth(
-                    drawn,
-                    steps=asked.steps,
-                    delta=asked.delta,
-                    points=run_plots.POINTS,
-                    progress=lambda _: tell(advance=1),
-                    adjacency=None if poisson else answer.adjacency,
-                )
-    return ShownRun(
-        answer=answer,
-        remarks=tuple(map(str, answer.remarks)) if stated is None or stated.remarks is None else stated.remarks,
-        reported=() if stated is None else stated.reported,
-        elsewhere=elsewhere,
-        growth=grown,
-        curves=curves,
-        file="" if stated is None else stated.file,
-        asked_pair=asked.pair,
-    )

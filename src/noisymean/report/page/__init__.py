@@ -15,6 +15,6 @@ jinja2 and plotly are imported when a page is asked for; `need` complains at onc
 from __future__ import annotations
 
 from noisymean.report.page.palette import colour
-from noisymean.report.page.rendering import Block, figure_block, need, picture_block, render
+from noisymean.report.page.rendering import Block, Head, figure_block, need, picture_block, render
 
-__all__ = ["Block", "colour", "figure_block", "need", "picture_block", "render"]
+__all__ = ["Block", "Head", "colour", "figure_block", "need", "picture_block", "render"]

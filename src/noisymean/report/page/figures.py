@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -9,10 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from noisymean.outward import Rounding, at_least, at_most
-from noisymean.report.account_words import ROUNDED
+from noisymean.report.page.axes import around, log_axis
 from noisymean.report.page.palette import colour
 from noisymean.run_curves import Growth, RunCurves
-from noisymean.words import NONE_KNOWN
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -22,7 +22,7 @@ Values: TypeAlias = NDArray[np.float64]
 
 
 def styled(figure: Figure, *, x: str, y: str) -> Figure:
-    """The look that every figure shares: colours that the page's script knows, the legend below, room for a phone."""
+    """The look that every figure shares: colours that the page's script knows, the legend above, room for a phone."""
     axis = {
         "gridcolor": colour("grid"),
         "linecolor": colour("line"),
@@ -30,16 +30,23 @@ def styled(figure: Figure, *, x: str, y: str) -> Figure:
         "automargin": True,
         "ticks": "outside",
         "tickcolor": colour("line"),
-        "tickfont": {"size": 12},
     }
     figure.update_layout(
         template="none",
         paper_bgcolor=colour("paper"),
         plot_bgcolor=colour("paper"),
-        font={"family": "system-ui, sans-serif", "size": 13, "color": colour("ink")},
+        font={"family": "system-ui, sans-serif", "size": 12, "color": colour("ink")},
         hoverlabel={"bgcolor": colour("panel"), "bordercolor": colour("line"), "font": {"color": colour("ink")}},
         margin={"l": 56, "r": 16, "t": 16, "b": 56},
-        legend={"orientation": "h", "yanchor": "top", "y": -0.2, "x": 0.0, "xanchor": "left", "traceorder": "normal"},
+        # above: below, it would lie on the axis where a picture is low
+        legend={
+            "orientation": "h",
+            "yanchor": "bottom",
+            "y": 1.02,
+            "x": 0.0,
+            "xanchor": "left",
+            "traceorder": "normal",
+        },
         hovermode="closest",
         dragmode=False,
         xaxis={**axis, "title": {"text": x, "standoff": 8}},
@@ -56,38 +63,11 @@ _LOOKS: dict[str, dict[str, Any]] = {
     "audited": {"color": colour("leakage"), "dash": "solid", "width": 2.5},
     "exact": {"color": colour("exact"), "dash": "dash", "width": 2.0},
 }
-_ROUNDED: dict[str, Rounding] = {"≤": at_most, "≥": at_least, "=": format}
+ROUNDED: dict[str, Rounding] = {"≤": at_most, "≥": at_least, "=": format}
 # On which side of each drawn curve the truth is.
 _BETA = {"claimed": "≥", "leakage": "≤", "guarantee": "≥", "audited": "≤", "exact": "="}
 # In a legend, after the curves themselves; they have plotly's 1000.
 _LAST = 1001
-
-
-def three_bars(values: Sequence[tuple[str, float | None]], *, quantity: str) -> Figure:
-    """Claimed, leakage, guarantee as bars from zero, each with its number; what is not known has no bar."""
-    import plotly.graph_objects as go
-
-    names = [name for name, _ in values]
-    lengths = [0.0 if value is None else value for _, value in values]
-    texts = [NONE_KNOWN if value is None else ROUNDED[name](value, ".4g") for name, value in values]
-    figure = go.Figure(
-        go.Bar(
-            x=lengths,
-            y=names,
-            orientation="h",
-            text=texts,
-            textposition="outside",
-            cliponaxis=False,
-            marker={"color": [_LOOKS[name]["color"] for name in names]},
-            hovertemplate=f"%{{y}}: {quantity} = %{{text}}<extra></extra>",
-        )
-    )
-    styled(figure, x=quantity, y="")
-    top = max([*lengths, 1e-12])
-    figure.update_xaxes(range=[0.0, 1.3 * top], nticks=6)
-    figure.update_yaxes(autorange="reversed", showgrid=False, ticks="")
-    figure.update_layout(showlegend=False, bargap=0.35)
-    return figure
 
 
 def epsilon_against_steps(growth: Growth) -> Figure:
@@ -98,30 +78,56 @@ def epsilon_against_steps(growth: Growth) -> Figure:
     known = np.isfinite(growth.guarantee) & (growth.leakage > 0.0)
     if known.any():
         low, high = growth.leakage[known], growth.guarantee[known]
-        _area(figure, "the truth is in here", growth.steps[known], low, high, colour("band"))
+        _area(figure, "the truth", growth.steps[known], low, high, colour("band"))
     for name, relation in (("claimed", "≤"), ("leakage", "≥"), ("guarantee", "≤")):
         values = getattr(growth, name)
         there = np.isfinite(values) & (values > 0.0)
         if there.any():
             tooltip = f"after %{{x:,}} steps<br>{name}: ε"
-            _line(figure, name, growth.steps[there], values[there], tooltip, relation, markers=True)
+            line(figure, name, growth.steps[there], values[there], tooltip, relation, markers=True)
     styled(figure, x="steps T", y="ε")
-    for update, drawn in (
-        (figure.update_xaxes, [growth.steps]),
-        (figure.update_yaxes, [growth.claimed, growth.leakage, growth.guarantee]),
-    ):
-        shown = np.concatenate(drawn)
-        shown = shown[np.isfinite(shown) & (shown > 0.0)]
-        decades = float(np.log10(shown.max() / shown.min())) if shown.size else 0.0
-        # one label for each power of ten where there are several of them
-        update(type="log", exponentformat="power", dtick=max(1, round(decades / 6)) if decades > 1.5 else None)
+    figure.update_xaxes(**_powers([growth.steps], 6))
+    figure.update_yaxes(**_powers([growth.claimed, growth.leakage, growth.guarantee], 6))
     return figure
+
+
+def _powers(drawn: Sequence[Values], most: int) -> dict[str, Any]:
+    """The axis of powers that all of these fit on; where nothing is lost there is nothing to draw, and any will do."""
+    values = np.concatenate(drawn)
+    values = values[np.isfinite(values) & (values > 0.0)]
+    return log_axis(*around(values.tolist() or [1.0], 0.06, 0.06, 0.3), most)
 
 
 def tradeoff_curves(curves: RunCurves) -> Figure:
     """False negative rate against false positive rate after all rounds; the violated part is filled."""
     drawn = {"claimed": curves.claimed, "leakage": curves.leakage, "guarantee": curves.guarantee}
     return _rates(curves.alpha, drawn, attack="leakage")
+
+
+def rarely_wrong(curves: RunCurves) -> float | None:
+    """A power of ten that bounds both error rates of one attacker; None where it is beyond what a double holds."""
+    worst = np.maximum(curves.alpha, curves.leakage)
+    best = float(np.min(worst[curves.leakage > 0.0], initial=1.0))
+    return None if best >= 1.0 else 10.0 ** math.ceil(math.log10(best) - 1e-9)
+
+
+def rare_tradeoff(curves: RunCurves) -> Figure:
+    """The same on scales of powers, for curves that lie in the corner: claim and leakage, down to where the two errors meet."""
+    import plotly.graph_objects as go
+
+    figure, least = go.Figure(), (rarely_wrong(curves) or 1e-150) ** 1.5
+    drawn = {name: np.maximum(getattr(curves, name), least) for name in ("claimed", "leakage")}
+    alpha = curves.alpha
+    if bool((curves.leakage < curves.claimed).any()):
+        _area(figure, "claim violated", alpha, drawn["leakage"], drawn["claimed"], colour("violated"))
+    for name, values in drawn.items():
+        shown = values > least
+        line(figure, name, alpha[shown], values[shown], f"α = %{{x:.1e}}<br>{name}: β", _BETA[name], markers=False)
+    styled(figure, x="false positive rate α", y="false negative rate β")
+    axis = log_axis(least, 3.0 if least > 1e-20 else 1e3, 5)
+    figure.update_xaxes(**axis)
+    figure.update_yaxes(**axis)
+    return figure
 
 
 def audited_curve(
@@ -140,7 +146,7 @@ def _rates(alpha: Values, curves: Mapping[str, ArrayLike | None], *, attack: str
     claimed, attacked = drawn.get("claimed"), drawn[attack]
     if claimed is not None and bool((attacked < claimed - 1e-9).any()):
         low = np.minimum(attacked, claimed)
-        _area(figure, "the claim is violated", alpha, low, claimed, colour("violated"))
+        _area(figure, "claim violated", alpha, low, claimed, colour("violated"))
     figure.add_scatter(
         x=[0.0, 1.0],
         y=[1.0, 0.0],
@@ -152,14 +158,14 @@ def _rates(alpha: Values, curves: Mapping[str, ArrayLike | None], *, attack: str
     )
     for name, values in drawn.items():
         tooltip = f"α = %{{x:.4g}}<br>{name}: β"
-        _line(figure, name, alpha, values, tooltip, _BETA[name], markers=name == "audited")
+        line(figure, name, alpha, values, tooltip, _BETA[name], markers=name == "audited")
     styled(figure, x="false positive rate α", y="false negative rate β")
     for update in (figure.update_xaxes, figure.update_yaxes):
         update(range=[-0.02, 1.02], dtick=0.2, zeroline=False)
     return figure
 
 
-def _line(figure: Figure, name: str, x: ArrayLike, y: ArrayLike, tooltip: str, relation: str, *, markers: bool) -> None:
+def line(figure: Figure, name: str, x: ArrayLike, y: ArrayLike, tooltip: str, relation: str, *, markers: bool) -> None:
     """A curve; its tooltip ends with the value, rounded to the side of the relation."""
     figure.add_scatter(
         x=np.asarray(x, dtype=np.float64),
@@ -168,7 +174,7 @@ def _line(figure: Figure, name: str, x: ArrayLike, y: ArrayLike, tooltip: str, r
         mode="lines+markers" if markers else "lines",
         line=_LOOKS[name],
         marker={"color": _LOOKS[name]["color"], "size": 6},
-        text=[_ROUNDED[relation](float(value), ".4g") for value in np.ravel(y)],
+        text=[ROUNDED[relation](float(value), ".4g") for value in np.ravel(y)],
         hovertemplate=f"{tooltip} {relation} %{{text}}<extra></extra>",
     )
 

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, final
 from noisymean import __version__
 from noisymean.errors import MissingDependency
 from noisymean.report.page.palette import exchange, variables
+from noisymean.written import unbroken
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -49,8 +50,24 @@ def need(*packages: str, extra: str = "report") -> None:
             raise MissingDependency(name, extra)
 
 
+@final
+@dataclass(frozen=True)
+class Head:
+    """What somebody wants to say at the top of a page: whose it is, and notes in paragraphs."""
+
+    author: str = ""
+    notes: str = ""
+
+
 def render(
-    template: str, *, title: str, subtitle: str = "", command: str = "", date: str | None = None, **context: Any
+    template: str,
+    *,
+    title: str,
+    subtitle: str = "",
+    command: str = "",
+    date: str | None = None,
+    head: Head | None = None,
+    **context: Any,
 ) -> str:
     """The page of a template that extends base.html; everything else in `context` is the template's own."""
     need("jinja2")
@@ -58,6 +75,7 @@ def render(
     return found.render(
         title=title,
         subtitle=subtitle,
+        head=Head() if head is None else head,
         command=command,
         date=today() if date is None else date,
         version=__version__,
@@ -79,21 +97,30 @@ def environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
+    made.filters["unbroken"] = kept_together
     made.globals.update(light=variables(dark=False), dark=variables(dark=True))
     made.globals.update(has_plots=lambda body: _FIGURE in body, scripts=_scripts, policy=_policy)
     return made
 
 
-def figure_block(figure: Figure, *, name: str, caption: str, height: str = "26rem") -> Block:
-    """A plotly figure in the page. `name` is its id in the page, `caption` says in words what is to be seen."""
+def figure_block(figure: Figure, *, name: str, caption: str, height: str = "26rem", on_paper: float = 0.66) -> Block:
+    """A plotly figure in the page. `name` is its id in the page, `caption` says in words what is to be seen.
+
+    `on_paper`: the part of its height that it has there.
+    """
     from markupsafe import escape
 
-    data = _harmless(figure.to_json())
+    data, caption = _harmless(figure.to_json()), str(kept_together(caption))
     return Block(
-        f'{_FIGURE} id="{escape(name)}"><div class="plot-area" style="height:{escape(height)}" role="img"'
-        f' aria-label="{escape(caption)}"></div><script type="application/json">{data}</script>'
+        f'{_FIGURE} id="{escape(name)}"><div class="plot-area" data-paper="{on_paper:g}" style="height:{escape(height)}"'
+        f' role="img" aria-label="{escape(caption)}"></div><script type="application/json">{data}</script>'
         f"<figcaption>{escape(caption)}</figcaption></figure>"
     )
+
+
+def kept_together(text: object) -> object:
+    """No line ends between a symbol and its number, or a number and its per cent; what is no text stays what it is."""
+    return unbroken(text).replace(" %", "\N{NO-BREAK SPACE}%") if isinstance(text, str) else text
 
 
 def picture_block(content: bytes, *, caption: str, kind: str = "image/png") -> Block:
@@ -125,13 +152,13 @@ def _harmless(data: str) -> str:
 
 @lru_cache(maxsize=1)
 def _scripts() -> tuple[Block, ...]:
-    """Plotly, once, and what draws the figures with it."""
-    from plotly.offline import get_plotlyjs
-
-    source = files(__package__).joinpath("templates", "plots.js").read_text(encoding="utf-8")
+    """The bundle of plotly that has lines and bars only, a quarter of the whole, and what draws the figures with it."""
+    here = files(__package__)
+    plotly = here.joinpath("plotly_basic", "plotly-basic.min.js").read_text(encoding="utf-8")
+    source = here.joinpath("templates", "plots.js").read_text(encoding="utf-8")
     ours = source.replace("PALETTE", _harmless(json.dumps(exchange())))
     # a browser hashes a script after it has normalised its line ends
-    return tuple(Block(text.replace("\r\n", "\n").replace("\r", "\n")) for text in (get_plotlyjs(), ours))
+    return tuple(Block(text.replace("\r\n", "\n").replace("\r", "\n")) for text in (plotly, ours))
 
 
 @lru_cache(maxsize=2)

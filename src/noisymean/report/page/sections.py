@@ -12,13 +12,18 @@ from noisymean.outward import at_least, at_most
 from noisymean.report import account_words
 from noisymean.report.page import banners, figures, printed
 from noisymean.report.page.banners import Banner
+from noisymean.report.page.pair_shown import gradients_of, symbols_of
+from noisymean.report.page.range_figure import range_block
 from noisymean.report.page.records import AuditRecord
 from noisymean.report.page.releases import CodeRecord
-from noisymean.report.page.rendering import Block, figure_block, render
+from noisymean.report.page.rendering import Block, Head, figure_block, render
+from noisymean.report.page.size_figure import against_size
 from noisymean.report.page.untrusted import text_of
+from noisymean.report.ranges import Range
 from noisymean.run_curves import Growth, RunCurves
+from noisymean.size_curves import SizeCurve
 from noisymean.words import NO_CURVE_OF_IT, NONE_KNOWN, rate_text, sentence
-from noisymean.written import exactly, typeset
+from noisymean.written import exactly, plain, typeset
 
 
 @final
@@ -32,6 +37,9 @@ class ShownRun:
     elsewhere: tuple[int, Account] | None
     growth: Growth | None
     curves: RunCurves | None
+    # the same at rates that no picture from 0 to 1 shows, where only those show the leakage
+    rare: RunCurves | None = None
+    sizes: SizeCurve | None = None
     file: str = ""
     asked_pair: Pair | None = None
 
@@ -52,13 +60,14 @@ class Section:
         return f"{self.kind}_section.html"
 
 
-def report(sections: list[Section], *, title: str, command: str) -> str:
+def report(sections: list[Section], *, title: str, command: str, head: Head | None = None) -> str:
     """The whole page; the worst verdict comes first."""
     return render(
         "report.html",
         title=title,
         subtitle="; ".join(one.title for one in sections) if len(sections) <= 3 else f"{len(sections)} results",
         command=command,
+        head=head,
         sections=sections,
         lead=banners.together([one.banner for one in sections]),
     )
@@ -83,17 +92,21 @@ def account_section(run: ShownRun, name: str) -> Section:
             "rows": [(which, shown, meanings[which]) for which, shown in numbers.items()]
             + [(f"reported by {peer}", banners.number(value), "by that accountant") for peer, value in run.reported],
             "no_guarantee": account_words.why_no_guarantee(answer) if values["guarantee"] is None else None,
-            "bars": figure_block(
-                figures.three_bars(list(values.items()), quantity=symbol),
-                name=f"{name}-bars",
-                caption=f"{symbol} of the whole run: promised, certainly lost, and proved as an upper bound.",
-                height="15rem",
+            "bars": range_block(
+                [Range.of(answer)],
+                quantity=symbol,
+                name=f"{name}-range",
+                caption=f"{symbol} of the whole run. The truth lies in the bar: no less is lost, and no more where it ends. The"
+                " long tick is what is claimed.",
             ),
             "game": None if run.curves is None else banners.guesses(run.curves),
             "plots": _plots(run, name),
             "not_drawn": _not_drawn(run),
             "growth_rows": _growth_rows(run.growth),
+            "sizes": _against_size(run, name),
             "pair": str(answer.leakage.pair or ""),
+            "gradients": [] if answer.leakage.pair is None else gradients_of(answer.leakage.pair),
+            "symbols": "" if answer.leakage.pair is None else symbols_of(answer.leakage.pair),
             "proof": answer.guarantee.proof or "",
             "drawing": printed.drawing_code(answer),
             "pair_audit": printed.pair_audit(answer),
@@ -111,12 +124,7 @@ def account_section(run: ShownRun, name: str) -> Section:
 def _plots(run: ShownRun, name: str) -> list[Block]:
     answer, blocks = run.answer, []
     if run.curves is not None:
-        caption = (
-            f"Trade-off curves after {answer.steps:,} steps. Each point is a way to guess: how often it wrongly"
-            " says that the record was used (α), and how often it misses it (β). Lower curves mean less privacy; the attack"
-            " proves that no true curve lies above the leakage."
-        )
-        blocks.append(figure_block(figures.tradeoff_curves(run.curves), name=f"{name}-tradeoff", caption=caption))
+        blocks.append(_tradeoff(run.curves, run.rare, answer.steps, name))
     if run.growth is not None:
         known = "." if answer.value(answer.guarantee) is not None else "; no guarantee is known here."
         caption = (
@@ -125,6 +133,50 @@ def _plots(run: ShownRun, name: str) -> list[Block]:
         )
         blocks.append(figure_block(figures.epsilon_against_steps(run.growth), name=f"{name}-growth", caption=caption))
     return blocks
+
+
+def _tradeoff(curves: RunCurves, rare: RunCurves | None, steps: int, name: str) -> Block:
+    """On scales of powers where the leakage lies in the corner of any other picture."""
+    caption = (
+        f"Trade-off curves after {steps:,} step{'' if steps == 1 else 's'}. Each point is a way to guess: how often it wrongly"
+        " says that the record was used (α), and how often it misses it (β). Lower curves mean less privacy; the attack proves"
+        " that no true curve lies above the leakage."
+    )
+    wrong = None if rare is None else figures.rarely_wrong(rare)
+    if rare is None or wrong is None:
+        return figure_block(figures.tradeoff_curves(curves), name=f"{name}-tradeoff", caption=caption)
+    least = plain(f"{wrong:.0e}")
+    caption += (
+        f" Both scales are powers of ten, because one attacker is wrong at most {least} of the time, either way. At rates this"
+        " small the guarantee is not worked out as a curve."
+    )
+    return figure_block(figures.rare_tradeoff(rare), name=f"{name}-tradeoff", caption=caption)
+
+
+def _against_size(run: ShownRun, name: str) -> dict[str, Any] | None:
+    """What other numbers of records would give: the picture and its numbers."""
+    found = run.sizes
+    if found is None or len(found.answers) < 2:
+        return None
+    symbol, listed = banners.symbol(run.answer), len(found.answers)
+    where = (
+        "your own N, the nearest at which one record more changes the denominator or the rate, and between them"
+        if found.stepped
+        else "from half of yours to twice as many; every record more moves the denominator"
+    )
+    return {
+        "figure": figure_block(
+            against_size(found),
+            name=f"{name}-sizes",
+            caption=f"{symbol} against the number of records, with as many steps everywhere. Computed at {listed} numbers of"
+            f" records: {where}. Nothing is said of those in between.",
+        ),
+        "summary": f"The numbers of the plot of {symbol} against N",
+        "rows": [
+            (f"{size:,}{' (yours)' if size == found.size else ''}", *banners.three(answer).values(), answer.verdict)
+            for size, answer in found.answers
+        ],
+    }
 
 
 def _not_drawn(run: ShownRun) -> str | None:

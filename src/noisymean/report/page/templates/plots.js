@@ -19,17 +19,23 @@
     area: place.querySelector(".plot-area"),
     source: JSON.parse(place.querySelector("script").textContent),
   }));
-  const draw = (width) => {
-    const printed = width !== undefined || paper.matches;
+  // What a sheet of A4 has between its margins; heights are those of the screen, made smaller.
+  const sheet = 688, gap = 18, text = 9.5;
+  const draw = (onPaper) => {
+    const printed = onPaper || paper.matches;
     for (const { area, source } of figures) {
       const { data, layout } = painted(source, dark.matches && !printed);
-      if (width !== undefined) { layout.width = width; layout.autosize = false; } else { layout.autosize = true; }
+      layout.autosize = !onPaper;
+      if (onPaper) {
+        layout.width = area.closest(".side") ? (sheet - gap) / 2 : sheet;
+        layout.height = Math.round(parseFloat(area.style.height) * 16 * parseFloat(area.dataset.paper));
+        layout.font = { ...layout.font, size: text };
+      }
       Plotly.react(area, data, layout, config);
     }
   };
   draw();
   dark.addEventListener("change", () => draw());
-  // The width of a sheet of A4 between its margins.
-  addEventListener("beforeprint", () => { for (const one of document.querySelectorAll("details")) one.dataset.was = one.open, one.open = true; draw(680); });
+  addEventListener("beforeprint", () => { for (const one of document.querySelectorAll("details")) one.dataset.was = one.open, one.open = true; draw(true); });
   addEventListener("afterprint", () => { for (const one of document.querySelectorAll("details")) one.open = one.dataset.was === "true"; draw(); });
 })();
