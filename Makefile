@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 OUT ?= out
 
-.PHONY: demo check test test-all bench docs browser lint clean
+.PHONY: demo check test test-all bench docs pictures browser lint clean
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -40,6 +40,10 @@ bench: $(STAMP)
 
 docs: $(STAMP)
 	$(BIN)/sphinx-build --fail-on-warning --builder html docs $(OUT)/docs
+
+# Every picture in docs/images, made again; the audits among them take minutes.
+pictures: $(STAMP) browser
+	$(BIN)/python docs/scripts/pictures.py
 
 # The pages are tested in a real browser; Debian's is taken where there is none.
 browser:

@@ -1,4 +1,4 @@
-"""The pictures of pages in the documents: python docs/scripts/screenshots.py (needs Chromium, `make browser`)."""
+"""The pages of the documents in a browser: run by `pictures.py` (needs Chromium, `make browser`)."""
 
 from __future__ import annotations
 
@@ -56,8 +56,3 @@ def report(target: Path) -> None:
             seen.page.wait_for_timeout(2_000)
             seen.page.screenshot(path=target)
             seen.check()
-
-
-if __name__ == "__main__":
-    explore(DOCS / "images" / "explore.png")
-    report(DOCS / "images" / "report.png")
