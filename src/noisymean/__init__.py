@@ -8,6 +8,7 @@ from noisymean.ceilings import ceiling, ceiling_clt
 from noisymean.check import check
 from noisymean.curves import Curves
 from noisymean.errors import InvalidInput, MissingDependency, NoisymeanError, Undefined
+from noisymean.finished import FinishedRun, probe_run
 from noisymean.leakage import leakage
 from noisymean.mechanisms import (
     ASGM,
@@ -47,6 +48,7 @@ __all__ = [
     "Curves",
     "DatasetDenominator",
     "Finding",
+    "FinishedRun",
     "InvalidInput",
     "Mechanism",
     "MissingDependency",
@@ -73,6 +75,7 @@ __all__ = [
     "leakage",
     "per_pair",
     "probe",
+    "probe_run",
     "register",
     "statement",
 ]

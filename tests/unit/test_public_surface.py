@@ -20,6 +20,7 @@ PUBLIC = [
     "Curves",
     "DatasetDenominator",
     "Finding",
+    "FinishedRun",
     "InvalidInput",
     "Mechanism",
     "MissingDependency",
@@ -46,6 +47,7 @@ PUBLIC = [
     "leakage",
     "per_pair",
     "probe",
+    "probe_run",
     "register",
     "statement",
 ]

@@ -41,6 +41,7 @@ COMMANDS = {
     "report": Listed(Part.NUMBERS, "One HTML page: the verdict, plots, proof, remedy."),
     "audit": Listed(Part.RUNNING, "Attack a mechanism: does it keep its claim?"),
     "probe": Listed(Part.RUNNING, "Which denominator does an implementation use?"),
+    "probe-run": Listed(Part.RUNNING, "Which denominator did a finished run have?"),
     "field": Listed(Part.RUNNING, "The libraries of the field: each run and judged."),
     "reproduce": Listed(Part.RUNNING, "The paper's figures and tables, run again."),
     "code-audit": Listed(Part.CODE, "What breaks the privacy of DP training here?"),

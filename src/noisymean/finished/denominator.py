@@ -1,0 +1,191 @@
+r"""From what is left of a run to its denominator: an interval with a stated confidence, and the likelihood of any one.
+
+The rest has variance v = s^2 (1 + kappa) at nu degrees of freedom, with s = sigma C / c. What is left of the sums S_t makes
+kappa, which is not negative, and at most
+
+    kappa <= b / (n sigma^2)  +  lr C G / (n (1 - mu)).
+
+The first: a batch that is drawn varies by a covariance of trace sum_i q (1 - q) |g_i|^2 <= b C^2, with b its expected size. The
+second: the noise of a step moves the weights, and these the gradients of the next ones, by the curvature of what is minimised. Of
+clipped gradients that curvature has a trace of about C times their length before clipping; G = 10 is allowed for that. So there
+are two statements, of which each holds by itself:
+
+    s^2              <= v / chi2(nu; a)                   c is at least ...
+    s^2 (1 + kappa)  >= (v - rounding) / chi2(nu; 1 - a)  c is at most ...
+
+Each is given a quarter of what the confidence leaves, and not the half that would be enough if all were exactly normal. Between
+the two nothing tells one c from another: the likelihood is flat there, and falls like that of a chi-square variable outside.
+Who has not told b has told that it is the denominator itself, rounded down or not: b < c + 1.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+from scipy import special
+
+from noisymean.errors import InvalidInput, Undefined, check_number
+from noisymean.finished.optimizers import Descent
+from noisymean.finished.spectrum import Rest, Spectrum
+
+# A tensor that moves less than the noise, or steps of another noise, are accused by chance in one run of a million.
+_LEVEL = 1e-6
+# The mean length of gradients before they are clipped is taken to be no larger.
+LONGEST_GRADIENT = 10.0
+# Above these the rounding of weights is no longer small and independent.
+_MOST_ROUNDING, _MOST_ZEROS = 0.05, 0.2
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Told:
+    """What is taken on trust."""
+
+    noise_multiplier: float
+    max_grad_norm: float
+    # the expected size of a batch, if it is not the denominator
+    batch: float | None = None
+    confidence: float = 0.95
+
+    def __post_init__(self) -> None:
+        check_number(
+            "noise_multiplier", self.noise_multiplier, least=1e-6, most=1e9, remedy="without noise none is seen"
+        )
+        check_number("max_grad_norm", self.max_grad_norm, above=0.0, most=1e9)
+        check_number("confidence", self.confidence, least=0.6, most=1.0 - 1e-9)
+
+    @property
+    def deviation(self) -> float:
+        """That of the noise in the sum."""
+        return self.noise_multiplier * self.max_grad_norm
+
+
+@final
+@dataclass(frozen=True)
+class Denominator:
+    """What a run tells about its denominator c."""
+
+    told: Told
+    rest: Rest
+    parameters: int
+    fast: int
+    # the part of the variance that rounding may have added
+    rounding: float
+    # and the share of the noise that may have come back through the weights
+    feedback: float
+
+    def spread(self, c: float) -> float:
+        """The variance of the batches is at most so many times that of the noise."""
+        batch = c + 1.0 if self.told.batch is None else self.told.batch
+        return batch / (self.parameters * self.told.noise_multiplier**2)
+
+    def besides(self, c: float) -> float:
+        """All that may be in the rest besides noise, over the noise."""
+        return self.spread(c) + self.feedback
+
+    def _degrees(self, c: float) -> float:
+        """Those of the rest if the spread of the batches is in it: no direction of it is larger than those taken out."""
+        kappa = self.spread(c)
+        return self.rest.degrees / (1.0 + 2.0 * kappa + 2.0 * kappa * math.sqrt(self.parameters / self.fast))
+
+    @property
+    def _level(self) -> float:
+        return (1.0 - self.told.confidence) / 4.0
+
+    @property
+    def bare(self) -> float:
+        """c if the rest were noise alone: the least that is likely, as gradients only add to it."""
+        return self.told.deviation / math.sqrt(self.rest.variance)
+
+    @property
+    def at_least(self) -> float:
+        return self.bare * math.sqrt(_quantile(self.rest.degrees, self._level))
+
+    @property
+    def at_most(self) -> float:
+        c = self.bare
+        # the spread grows with c, slower than c^2: each turn ends higher, and below the fixed point
+        for _ in range(200):
+            high = _quantile(self._degrees(c), 1.0 - self._level)
+            square = self.told.deviation**2 * high * (1.0 + self.besides(c)) / (self.rest.variance - self.rounding)
+            before, c = c, math.sqrt(square)
+            if abs(c - before) <= 1e-12 * c:
+                break
+        return c
+
+    def log_likelihood(self, c: float) -> float:
+        """Relative to the most likely, so never above 0."""
+        square = (self.told.deviation / c) ** 2
+        low = square / self.rest.variance
+        high = square * (1.0 + self.besides(c)) / (self.rest.variance - self.rounding)
+        if low > 1.0:
+            return _log_density(self.rest.degrees, low)
+        return _log_density(self._degrees(c), high) if high < 1.0 else 0.0
+
+
+def denominator(seen: Spectrum, told: Told, descent: Descent, every: int) -> Denominator:
+    """What was seen, with what is told; complains where it does not tell a denominator."""
+    rest = seen.rest()
+    if seen.zero_share > _MOST_ZEROS or seen.rounding > _MOST_ROUNDING * rest.variance:
+        raise Undefined(
+            "checkpoints", f"{seen.zero_share:.0%} of all updates are lost in rounding", "of weights finer than the noise",
+            "store them in single precision",
+        )  # fmt: skip
+    _check_tensors(seen, rest)
+    return Denominator(
+        told, rest, seen.parameters, seen.fast, seen.rounding, feedback_of(descent, every, told) / seen.parameters
+    )
+
+
+def feedback_of(descent: Descent, every: int, told: Told) -> float:
+    """At most so many numbers' worth of noise comes back through the weights."""
+    reach = descent.learning_rate * every / (1.0 - descent.momentum)
+    return LONGEST_GRADIENT * told.max_grad_norm * reach
+
+
+def _check_tensors(seen: Spectrum, rest: Rest) -> None:
+    """Nothing that is noised moves less than the noise."""
+    for name, (energy, size) in seen.tensors.items():
+        degrees = float(seen.fast * size)
+        low = _quantile(degrees, _LEVEL / len(seen.tensors)) * (1.0 - 6.0 * math.sqrt(2.0 / rest.degrees))
+        if energy / degrees < low * rest.variance:
+            ratio = energy / degrees / rest.variance
+            raise InvalidInput(
+                "checkpoints", f"{name} has {ratio:.2g} times the noise of the others", "trained alike, all with the same noise",
+                f"a buffer, or another learning rate? --leave-out {name}",
+            )  # fmt: skip
+
+
+def is_steady(seen: Spectrum, found: Denominator) -> bool:
+    """Whether the noise is the same in all steps, but for what chance and the spread of the batches do to them."""
+    relative = _relative(seen)
+    whole = float(np.trace(seen.gram)) / (seen.fast * seen.parameters)
+    spread = max(found.spread(found.bare), whole / found.rest.variance - 1.0)
+    allowed = 2.0 / seen.parameters + 2.0 * spread**2
+    statistic = float(np.sum((relative - 1.0) ** 2)) / allowed
+    return float(special.gammaincc(seen.steps / 2.0, statistic / 2.0)) >= _LEVEL
+
+
+def by_step(seen: Spectrum, told: Told) -> tuple[float, float]:
+    """The least and the largest denominator of a single step, as the energy of each step has it."""
+    whole = float(np.trace(seen.gram)) / (seen.fast * seen.parameters)
+    each = told.deviation / np.sqrt(whole * _relative(seen))
+    return float(each.min()), float(each.max())
+
+
+def _relative(seen: Spectrum) -> np.ndarray:
+    each = seen.each_step / seen.shares
+    return np.asarray(each / each.mean())
+
+
+def _quantile(degrees: float, level: float) -> float:
+    """That of a chi-square variable over its degrees of freedom."""
+    return 2.0 * float(special.gammaincinv(degrees / 2.0, level)) / degrees
+
+
+def _log_density(degrees: float, ratio: float) -> float:
+    """Log-likelihood of a variance that is `ratio` times the observed one, relative to that one."""
+    return -0.5 * degrees * (math.log(ratio) + 1.0 / ratio - 1.0)
