@@ -8,6 +8,7 @@
     Figure 7, FEASGM_Theoretical      experiments.figure_7_many_rounds    reproduce opacus-200-rounds
     Table 2, audited_libraries        experiments.table_2_releases        reproduce opacus-releases
     Theorems, lemmas, the corollary   theorems                            reproduce theorems
+    Beyond the paper                  experiments.full_mnist              reproduce full-mnist
 
 How an experiment is built, and run:
 

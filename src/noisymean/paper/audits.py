@@ -31,6 +31,7 @@ class Contender:
 VOTE_KS = Contender("paper-ks", "paper", "the paper's vote, Kolmogorov–Smirnov")
 VOTE_NORM = Contender("paper-chi2", "paper", "the paper's vote, χ² of the norm", NormalityTest.CHI_SQUARE)
 OPTIMAL = Contender("likelihood-ratio", "likelihood-ratio", "likelihood ratio")
+RESIDUAL = Contender("residual", "residual", "what is left of a release")
 
 
 def run_audit(

@@ -13,9 +13,10 @@ from noisymean.paper.experiments.figure_4_methods import EXPERIMENT as FIGURE_4
 from noisymean.paper.experiments.figure_5_one_round import EXPERIMENT as FIGURE_5
 from noisymean.paper.experiments.figure_6_floor import EXPERIMENT as FIGURE_6
 from noisymean.paper.experiments.figure_7_many_rounds import EXPERIMENT as FIGURE_7
+from noisymean.paper.experiments.full_mnist import EXPERIMENT as FULL_MNIST
 from noisymean.paper.experiments.table_2_releases import EXPERIMENT as TABLE_2
 from noisymean.paper.theorems import EXPERIMENT as THEOREMS
 
 # By the names that `noisymean reproduce` takes, in the order of `reproduce all`.
-_ALL = (FIGURE_2, FIGURE_3, FIGURE_4, FIGURE_5, FIGURE_6, FIGURE_7, TABLE_2, THEOREMS)
+_ALL = (FIGURE_2, FIGURE_3, FIGURE_4, FIGURE_5, FIGURE_6, FIGURE_7, TABLE_2, THEOREMS, FULL_MNIST)
 EXPERIMENTS: dict[str, Experiment] = {experiment.name: experiment for experiment in _ALL}

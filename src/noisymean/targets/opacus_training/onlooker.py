@@ -22,19 +22,16 @@ from torch import Tensor
 from noisymean.numerics.logs import Array
 from noisymean.targets.opacus_releases.sources import Record, clipped
 from noisymean.targets.opacus_training.run import Runs, alone, weights_of
+from noisymean.targets.opacus_training.sample import DIRECTIONS, FIRST_SAMPLE, LATER_SAMPLE, SAMPLE_SEED
 from noisymean.targets.protocol import Centre, Neighbour
 
 if TYPE_CHECKING:
     from noisymean.targets.opacus_training.target import OpacusTraining
 
-# Records whose gradients span the directions, at the first weights and at all later ones, and how many directions are kept.
-_FIRST_SAMPLE, _LATER_SAMPLE, _DIRECTIONS = 1024, 256, 100
 # Gradients that are in memory at once.
 _AT_ONCE = 512
 # Of the largest eigenvalue; what is smaller is rounding.
 _NEGLIGIBLE = 1e-9
-# Chooses the sample. It is no part of a trial.
-_SAMPLE_SEED = 0
 # What was computed last at the first weights: the mean gradient, and the gradients of the sample.
 _KEPT: dict[Hashable, tuple[Tensor, Tensor]] = {}
 
@@ -46,8 +43,8 @@ class Onlooker:
     def __init__(self, target: OpacusTraining, runs: Runs) -> None:
         self.target, self.runs = target, runs
         records = runs.dataset(Neighbour.SMALLER)
-        order = torch.randperm(target.dataset_size, generator=torch.Generator().manual_seed(_SAMPLE_SEED))
-        self.records: Record = tuple(part[order[:_FIRST_SAMPLE]] for part in records)
+        order = torch.randperm(target.dataset_size, generator=torch.Generator().manual_seed(SAMPLE_SEED))
+        self.records: Record = tuple(part[order[:FIRST_SAMPLE]] for part in records)
         self.network = runs.source.module()
         self.first_weights = weights_of(self.network)
         # per-sample gradients by the library's own hooks
@@ -59,7 +56,7 @@ class Onlooker:
             return self._first
         with alone():
             self._put(self.first_weights + moved)
-            sample = self._clipped(tuple(part[:_LATER_SAMPLE] for part in self.records))
+            sample = self._clipped(tuple(part[:LATER_SAMPLE] for part in self.records))
             return self._centre(sample.mean(dim=0).double(), sample)
 
     @cached_property
@@ -85,8 +82,8 @@ class Onlooker:
         target = self.target
         scale = float(target.rate) * target.dataset_size / target.divisors[0]
         values, vectors = torch.linalg.eigh((sample @ sample.T).double())
-        kept = values[-_DIRECTIONS:] > _NEGLIGIBLE * values[-1]
-        chosen, lengths = vectors[:, -_DIRECTIONS:][:, kept], values[-_DIRECTIONS:][kept].sqrt()
+        kept = values[-DIRECTIONS:] > _NEGLIGIBLE * values[-1]
+        chosen, lengths = vectors[:, -DIRECTIONS:][:, kept], values[-DIRECTIONS:][kept].sqrt()
         directions = (chosen / lengths).T.float() @ sample
         return Centre(scale * mean_gradient.numpy(), directions.double().numpy())
 

@@ -26,6 +26,7 @@ from noisymean.mechanisms import LEAST_NOISE, SGM, OpacusLoader
 from noisymean.numerics.logs import Array
 from noisymean.targets.claims import claimed_curve
 from noisymean.targets.opacus_releases.install import installed_version
+from noisymean.targets.opacus_training.sample import SAMPLED
 from noisymean.targets.plain import from_plain, to_plain
 from noisymean.targets.protocol import Centre, Known, Neighbour, check_steps
 from noisymean.targets.records import Records
@@ -119,7 +120,7 @@ class OpacusTraining:
 
     def configuration(self) -> Mapping[str, Any]:
         plain = {name: value for name, value in to_plain(self).items() if name != "records"}
-        return {"target": "opacus-training", **plain, "records": described(self.records)}
+        return {"target": "opacus-training", **plain, "records": described(self.records), "sampled": SAMPLED}
 
     @classmethod
     def from_configuration(cls, configuration: Mapping[str, Any]) -> OpacusTraining:
