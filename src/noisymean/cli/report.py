@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from noisymean.accounts import Account
 from noisymean.cli import gate, options
 from noisymean.cli.account import run_of
 from noisymean.cli.complaints import Missing, Wanted, missing_line
@@ -15,12 +16,13 @@ from noisymean.cli.given import STANDARD_INPUT, content, shown
 from noisymean.cli.output import console, emit_json, say
 from noisymean.cli.pages import page_file, write_page
 from noisymean.cli.progress import bar
-from noisymean.cli.report_runs import PARTS, shown_run
+from noisymean.cli.report_runs import PARTS, compared, shown_run
 from noisymean.errors import InvalidInput, NoisymeanError
 from noisymean.report import page
 from noisymean.report.page import banners, sections
+from noisymean.report.page.compare_section import compare_section
 from noisymean.report.page.records import AccountRecord, AuditRecord, Record, record_of
-from noisymean.report.page.sections import Section
+from noisymean.report.page.section import Section
 from noisymean.report.page.untrusted import BadRecord, parsed, text_of
 
 _TITLE = "Privacy report"
@@ -38,6 +40,14 @@ def command(
     *,
     described: options.Described,
     asked: options.Asked,
+    compare: Annotated[
+        str | None,
+        options.text(
+            "NAMES",
+            "The same run under several mechanisms, side by side: easgm,feasgm,asgm,sgm.",
+            show_default=False,
+        ),
+    ] = None,
     out: Annotated[str | None, options.text("FILE", "The page: FILE.html.", show_default=False)] = None,
     title: Annotated[str, options.text("TEXT", "The heading of the page.")] = _TITLE,
     author: Annotated[str, options.text("TEXT", "Whose report it is: below the heading.", show_default=False)] = "",
@@ -58,24 +68,31 @@ def command(
           --dimension 26010 --noise-multiplier 1 --epochs 10 --delta 1e-5 --out report.html
       noisymean audit synthetic --mechanism easgm --dataset-size 4 --dimension 100 \\
           --sample-rate 0.05 --noise-multiplier 10 --seed 1 --json | noisymean report - --out audit.html
+      noisymean report --compare easgm,feasgm,asgm,sgm,opacus-loader --dataset-size 60000 --batch-size 600 \\
+          --dimension 26010 --noise-multiplier 1 --epochs 10 --delta 1e-5 --out compared.html
     """
     gated = limits.gate()
     if out is None:
         raise NoisymeanError(missing_line("--out", Wanted("a file named *.html", "report.html")))
     target = page_file("out", out)
     page.need()
-    typed = [*described.typed(), *asked.typed()]
+    several = [] if compare is None else compared(compare, described, asked)
+    typed = [*([] if compare is None else ["--compare", compare]), *described.typed(), *asked.typed()]
     names = files or []
     if not names and not typed:
         raise Missing("mechanism", "or a file of results")
     if names.count(STANDARD_INPUT) > 1:
         raise InvalidInput("FILE", STANDARD_INPUT, "given once", "standard input can be read once")
     records = [record_of(parsed(content(name), shown(name))) for name in names]
-    runs = [run_of(described, asked)] if typed else []
+    runs = [run_of(described, asked)] if typed and compare is None else []
     made: list[Section] = []
     judged: list[gate.Judgement] = []
     computed = len(runs) + sum(isinstance(one, AccountRecord) for one in records)
-    with bar("computing the runs", PARTS * computed) as tell:
+    with bar("computing the runs", PARTS * computed + len(several)) as tell:
+        if several:
+            answers = [_told(one.account(), tell) for one in several]
+            made.append(compare_section(answers, "compared"))
+            judged += [gate.of_account(answer) for answer in answers]
         for one in runs:
             run = shown_run(one, tell)
             made.append(sections.account_section(run, "run"))
@@ -98,6 +115,11 @@ def command(
             say(console(), f"{part.title}: {part.banner.headline}")
         say(console(), f"Page: {target}")
     gated.check(judged)
+
+
+def _told(answer: Account, tell: Callable[..., None]) -> Account:
+    tell(advance=1)
+    return answer
 
 
 # --- files -------------------------------------------------------------------------------------------------------------

@@ -1,12 +1,17 @@
-"""A run of a report: accounted for, and what is drawn of it worked out, by those who compute."""
+"""The runs of a report: accounted for, and what is drawn of them worked out, by those who compute."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
+from dataclasses import replace
 
+from noisymean.choices import did_you_mean, written_as
+from noisymean.cli import options
+from noisymean.cli.account import run_of
 from noisymean.cli.given import compare
-from noisymean.mechanisms import Adjacency, with_public_size
+from noisymean.errors import InvalidInput
+from noisymean.mechanisms import KINDS, Adjacency, with_public_size
 from noisymean.report import plots, run_plots
 from noisymean.report.asked_run import AskedRun
 from noisymean.report.page.records import AccountRecord
@@ -68,3 +73,21 @@ def shown_run(asked: AskedRun, tell: Callable[..., None], stated: AccountRecord 
         file="" if stated is None else stated.file,
         asked_pair=asked.pair,
     )
+
+
+def compared(names: str, described: options.Described, asked: options.Asked) -> list[AskedRun]:
+    """The same run under each of these mechanisms."""
+    if described.mechanism is not None:
+        raise InvalidInput("mechanism", described.mechanism, "left out with --compare", "its names are the mechanisms")
+    found: list[str] = []
+    for typed in names.split(","):
+        name = written_as(typed, KINDS)
+        if name is None:
+            remedy = did_you_mean(typed, KINDS) or "e.g. --compare easgm,feasgm,asgm,sgm"
+            raise InvalidInput("compare", typed.strip(), f"some of {', '.join(KINDS)}, separated by commas", remedy)
+        if name in found:
+            raise InvalidInput("compare", names, "different mechanisms", f"name {name} once")
+        found.append(name)
+    if len(found) < 2:
+        raise InvalidInput("compare", names, "at least two mechanisms", f"or --mechanism {found[0]}")
+    return [run_of(replace(described, mechanism=name), asked) for name in found]

@@ -11,12 +11,12 @@ from noisymean.mechanisms import Adjacency
 from noisymean.outward import at_least, at_most
 from noisymean.report import account_words
 from noisymean.report.page import banners, figures, printed
-from noisymean.report.page.banners import Banner
 from noisymean.report.page.pair_shown import gradients_of, symbols_of
 from noisymean.report.page.range_figure import range_block
 from noisymean.report.page.records import AuditRecord
 from noisymean.report.page.releases import CodeRecord
 from noisymean.report.page.rendering import Block, Head, figure_block, render
+from noisymean.report.page.section import Section
 from noisymean.report.page.size_figure import against_size
 from noisymean.report.page.untrusted import text_of
 from noisymean.report.ranges import Range
@@ -42,22 +42,6 @@ class ShownRun:
     sizes: SizeCurve | None = None
     file: str = ""
     asked_pair: Pair | None = None
-
-
-@final
-@dataclass(frozen=True)
-class Section:
-    """A part of the page: its template and what the template shows."""
-
-    kind: str
-    name: str
-    title: str
-    banner: Banner
-    shown: dict[str, Any]
-
-    @property
-    def template(self) -> str:
-        return f"{self.kind}_section.html"
 
 
 def report(sections: list[Section], *, title: str, command: str, head: Head | None = None) -> str:

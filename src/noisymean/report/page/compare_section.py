@@ -1,0 +1,109 @@
+"""The part of a report that sets one run beside itself: the same settings under several mechanisms, one range above the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from noisymean.accounts import Account
+from noisymean.report import account_words
+from noisymean.report.page import banners, printed
+from noisymean.report.page.banners import Banner
+from noisymean.report.page.pair_shown import gradients_of, symbols_of
+from noisymean.report.page.range_figure import range_block
+from noisymean.report.page.section import Section
+from noisymean.report.ranges import Range
+from noisymean.written import typeset
+
+
+def compare_section(answers: Sequence[Account], name: str) -> Section:
+    """Every answer is for one mechanism; what they have in common is said once."""
+    first, names = answers[0], [answer.mechanism.name.upper() for answer in answers]
+    symbol = banners.symbol(first)
+    pairs = [answer.leakage.pair for answer in answers if answer.leakage.pair is not None]
+    return Section(
+        kind="compare",
+        name=name,
+        title=f"One run under {len(answers)} mechanisms: {', '.join(names)}",
+        banner=_banner(answers),
+        shown={
+            "quantity": symbol,
+            "at": " = ".join(banners.asked(first)),
+            "bars": range_block(
+                [Range.of(answer, label) for answer, label in zip(answers, names, strict=True)],
+                quantity=symbol,
+                name=f"{name}-ranges",
+                caption=f"{symbol} of the whole run under each mechanism, at {' = '.join(banners.asked(first))}. The truth lies"
+                " in the bar, the long tick is what is claimed; an arrow: no upper bound is known.",
+            ),
+            "rows": [_row(answer) for answer in answers],
+            "unproved": [
+                (label, reasons)
+                for answer, label in zip(answers, names, strict=True)
+                if (reasons := account_words.why_no_guarantee(answer)) is not None
+            ],
+            "pairs": [
+                (
+                    label,
+                    str(answer.leakage.pair),
+                    "; ".join(": ".join(one) for one in gradients_of(answer.leakage.pair)),
+                )
+                for answer, label in zip(answers, names, strict=True)
+                if answer.leakage.pair is not None
+            ],
+            "symbols": list(dict.fromkeys(map(symbols_of, pairs))),
+            "grounds": _common_grounds(answers),
+            "commands": [printed.account_command(answer) for answer in answers],
+        },
+    )
+
+
+def _row(answer: Account) -> list[object]:
+    """A line of the table; the verdict is marked."""
+    look, label = banners.LOOKS[answer.verdict]
+    mechanism = answer.mechanism
+    return [
+        mechanism.name.upper(),
+        typeset(mechanism.denominator_in_words()),
+        mechanism.rate_in_words(),
+        f"{answer.steps:,}",
+        *banners.three(answer).values(),
+        {"text": f"{answer.verdict}: {label}", "kind": look},
+    ]
+
+
+def _common_grounds(answers: Sequence[Account]) -> list[tuple[str, str, str]]:
+    """What all rest on; where they differ the table above says how."""
+    common = []
+    for each in zip(*(account_words.grounds(answer) for answer in answers), strict=True):
+        values = {one.value for one in each}
+        value = each[0].value if len(values) == 1 else "as in the table above"
+        option = each[0].how if len({one.how for one in each}) == 1 else "--compare, and the options of each"
+        common.append((each[0].about.value, value, f"{each[0].known}: {option}"))
+    return common
+
+
+def _banner(answers: Sequence[Account]) -> Banner:
+    """The worst of them first, and how many there are of it."""
+    total, worst = len(answers), banners.worst([answer.verdict for answer in answers])
+    these = [answer for answer in answers if answer.verdict == worst]
+    names = ", ".join(answer.mechanism.name.upper() for answer in these)
+    how_many = f"all {total}" if len(these) == total else f"{len(these)} of {total}"
+    same = "All other settings are the same; what is claimed does not depend on the denominator, and what is lost does."
+    match worst:
+        case "violated":
+            lead = max(these, key=lambda answer: banners.account_banner(answer).lost)
+            claim, leaked = (
+                f"{banners.symbol(lead)} = {banners.three(lead)[which]}" for which in ("claimed", "leakage")
+            )
+            head = (
+                f"Under {how_many} mechanisms the promised privacy is not kept ({names}). The worst is"
+                f" {lead.mechanism.name.upper()}: {claim} is promised, and at least {leaked} is certainly lost."
+            )
+            return Banner.of("violated", head, same, banners.account_banner(lead).lost)
+        case "undetermined":
+            head = f"Under {how_many} mechanisms it is not known whether the promised privacy is kept ({names})."
+            return Banner.of("undetermined", head, f"Under none of them is it known to be broken. {same}")
+        case _:
+            return Banner.of(
+                "holds", f"Under {how_many} mechanisms the promised privacy is kept, {answers[0].condition}.", same
+            )
