@@ -8,6 +8,8 @@ from difflib import SequenceMatcher
 
 # Below this likeness another name is no help. "eagsm" is to "easgm" as 0.8, two unrelated words of that length are as 0.4.
 _CLOSE = 0.7
+# More names that are as close are a list, and no guess.
+_MOST = 3
 
 
 def written_as(text: str, known: Iterable[str]) -> str | None:
@@ -29,7 +31,8 @@ def did_you_mean(text: str, known: Iterable[str]) -> str:
     near = {one: SequenceMatcher(None, _bare(text), _bare(one)).ratio() for one in known}
     best = max(near.values(), default=0.0)
     closest = [one for one, likeness in near.items() if likeness == best]
-    return f"did you mean {' or '.join(closest)}?" if best >= _CLOSE and _bare(text) else ""
+    helps = best >= _CLOSE and len(closest) <= _MOST and _bare(text)
+    return f"did you mean {' or '.join(closest)}?" if helps else ""
 
 
 def _bare(text: str) -> str:

@@ -26,7 +26,7 @@ from noisymean.cli import faults, output, values
 from noisymean.cli.mechanism import mechanism_of
 from noisymean.curves import standing_still
 from noisymean.errors import InvalidInput
-from noisymean.explore.settings import unused_controls
+from noisymean.explore.settings import unused
 from noisymean.mechanisms import KINDS, BatchDenominator, PublicRate, from_plain
 from noisymean.results import finite
 
@@ -144,13 +144,14 @@ def strictly_parsed(text: str) -> dict[str, object]:
         ((*COMPLETE, "--points", "1e7"), "--points=1e7: must be >= 2 and <= 1e+06; "),
         ((*COMPLETE, "--points", "all"), "--points=all: must be a whole number from 2 to 1e+06; "),
         # names
-        (("curve", "--mechanism", "EASGM", *NOISE), "--mechanism=EASGM: must be one of sgm, easgm, asgm, feasgm"),
-        (("curv",), "curv: no such command; must be one of "),
+        (("curve", "--mechanism", "laplace", *NOISE), "--mechanism=laplace: must be one of sgm, easgm, asgm, feasgm"),
+        (("zzz",), "zzz: no such command; must be one of "),
+        (("curv",), "curv: no such command; did you mean curve? see 'noisymean --help'"),
         (("--colour",), "--colour: no such option of 'noisymean'; "),
         ((*COMPLETE, "--sigma", "3"), "--sigma: no such option of 'noisymean curve'; "),
         (
             (*COMPLETE, "--sample-rat", "3"),
-            "--sample-rat: no such option of 'noisymean curve'; did you mean --sample-rate or --sampling?",
+            "--sample-rat: no such option of 'noisymean curve'; did you mean --sample-rate? see ",
         ),
         ((*COMPLETE, "--json=yes"), "--json: must stand alone"),
         ((*COMPLETE, "more", "words"), "more words: unexpected; "),
@@ -241,7 +242,7 @@ def test_a_new_mechanism_needs_no_change_here(monkeypatch: pytest.MonkeyPatch) -
     assert built == LargerOfTwo(dataset_size=9, dimension=3, sample_rate="1/3", noise_multiplier=1.0, batch_size=4)
     assert built.settings()["batch_size"] == 4
     assert from_plain(built.to_plain()) == built
-    assert unused_controls()[LargerOfTwo.name] == []
+    assert unused(LargerOfTwo.name, "poisson", "") == ["drop-last"]
     with pytest.raises(nm.NoisymeanError, match="--batch-size: missing"):
         mechanism_of(**given, sample_rate="1/3", batch_size=None)  # type: ignore[arg-type]
 
@@ -310,9 +311,10 @@ def test_the_table_fits_and_nothing_is_cut_off(columns: str, monkeypatch: pytest
     assert result.code == 0
     title, *table, verdict = result.out.splitlines()
     assert title == "One round of EASGM: N = 4, n = 20, q = 0.7, sigma = 2"
-    assert max(map(len, table)) <= 80
+    assert max(map(len, table)) <= max(int(columns), 60)
     assert "…" not in result.out
-    assert len([line for line in table if line.strip().startswith("0.")]) == 11
+    # a row of eleven, or lines under each of the eleven where rows do not fit
+    assert len([line for line in table if line.removeprefix("alpha").strip().startswith("0.")]) == 11
     for word in ("alpha", "claimed", "guarantee", "tight", "ceiling", "leakage"):
         assert word in "".join(table)
     assert verdict.startswith("The claim is violated: at alpha = 0.22")

@@ -14,6 +14,7 @@ from noisymean.audit.audit import training_blocks
 from noisymean.audit.distinguishers import NAMES, Distinguisher, NormalityTest
 from noisymean.audit.estimate import check_levels
 from noisymean.audit.trials import plan
+from noisymean.choices import written_as
 from noisymean.cli import gate, options, values
 from noisymean.cli.complaints import Missing, refused
 from noisymean.cli.faults import INTERRUPTED
@@ -142,8 +143,10 @@ def _print(result: Audit, *, gdp: bool) -> None:
 
 def _distinguisher(name: str | None, test: str | None, target: Target) -> Distinguisher:
     kind = values.choice("test", test or "ks", NormalityTest)
-    if name is not None and name not in NAMES:
-        raise refused("distinguisher", name)
+    if name is not None:
+        typed, name = name, written_as(name, NAMES)
+        if name is None:
+            raise refused("distinguisher", typed)
     if test is not None and name != "paper":
         raise InvalidInput("test", test, "left out without --distinguisher paper", "it is the paper's normality test")
     return distinguisher(name, target, kind)

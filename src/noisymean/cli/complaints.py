@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
 
+from noisymean.choices import did_you_mean
 from noisymean.errors import InvalidInput, NoisymeanError
 from noisymean.mechanisms import KINDS, LARGEST_DATASET, LARGEST_DIMENSION, Adjacency, Sampling
 
@@ -20,9 +22,16 @@ class Wanted:
     allowed: str
     example: str
     written: str = ""
+    # all that it can be, where these are few names
+    names: tuple[str, ...] = ()
 
-    def remedy(self, typed: str) -> str:
-        return self.written or f"e.g. {typed} {self.example}"
+    def remedy(self, typed: str, value: object = "") -> str:
+        """What to do about this value: the name that was meant, if one is close."""
+        return did_you_mean(str(value), self.names) or self.written or f"e.g. {typed} {self.example}"
+
+
+def _one_of(names: Sequence[str], example: str) -> Wanted:
+    return Wanted(f"one of {', '.join(names)}", example, names=tuple(names))
 
 
 # By Python name.
@@ -36,7 +45,7 @@ WANTED = {
     "calibrated_to": Wanted("a number > 0", "3"),
     "calibrated_delta": Wanted("a number with 0 < delta <= 1, or 1/N", "1e-5"),
     "calibrated_epochs": Wanted("a whole number >= 1", "10"),
-    "calibrated_with": Wanted("prv, rdp or gdp", "prv"),
+    "calibrated_with": _one_of(["prv", "rdp", "gdp"], "prv"),
     "alpha": Wanted("numbers from 0 to 1, separated by commas", "0.01,0.1,0.5"),
     "points": Wanted(f"a whole number from 2 to {MOST_POINTS:.0e}", "201"),
     "steps": Wanted("a whole number from 1 to 1e+09", "1000", _WRITTEN),
@@ -44,31 +53,40 @@ WANTED = {
     "delta": Wanted("a number with 0 < delta <= 1", "1e-5"),
     "epsilon": Wanted("a number >= 0", "1.0"),
     "target_epsilon": Wanted("a number > 0", "2.0"),
-    "fail_on": Wanted("one of error, warning, note", "warning"),
+    "fail_on": _one_of(["error", "warning", "note"], "warning"),
     "explain": Wanted("the id of a rule", "NM001", "noisymean code-audit --list-rules has them"),
     "max_epsilon": Wanted("a finite number >= 0", "3.0"),
-    "pair": Wanted("smaller or larger", "larger"),
-    "sampling": Wanted(f"one of {', '.join(one.value for one in Sampling)}", "shuffle"),
-    "format": Wanted("one of text, markdown, yaml", "markdown"),
-    "adjacency": Wanted(f"one of {', '.join(kind.value for kind in Adjacency)}", "add-remove"),
+    "pair": _one_of(["smaller", "larger"], "larger"),
+    "sampling": _one_of([one.value for one in Sampling], "shuffle"),
+    "format": _one_of(["text", "markdown", "yaml"], "markdown"),
+    "adjacency": _one_of([kind.value for kind in Adjacency], "add-remove"),
     "trials": Wanted("a whole number from 2 to 1e+09", "10000", _WRITTEN),
     "confidence": Wanted("a number from 0.6 to 1, below 1", "0.95"),
     "seed": Wanted("a whole number >= 0", "1"),
     "jobs": Wanted("a whole number from 1 to 4096", "2"),
     "dask": Wanted("the address of a running scheduler, or local", "local"),
     "store": Wanted("a file to keep finished trials in", "audit.sqlite"),
-    "distinguisher": Wanted("one of likelihood-ratio, paper, learned", "likelihood-ratio"),
-    "test": Wanted("one of ks, chi2, ad, shapiro", "ks"),
-    "gradients": Wanted("one of random, zero, aligned, opposed", "random"),
-    "structure": Wanted("--gradients, one of zero, aligned, opposed", "zero", "e.g. --gradients zero"),
-    "images": Wanted("one of mnist, fashion-mnist, cifar10", "mnist"),
-    "loss_reduction": Wanted("one of mean, sum", "mean"),
-    "mode": Wanted("one of replay, full", "replay"),
-    "denominator": Wanted("one of paper, code", "paper"),
+    "distinguisher": _one_of(["likelihood-ratio", "paper", "learned", "residual"], "likelihood-ratio"),
+    "test": _one_of(["ks", "chi2", "ad", "shapiro"], "ks"),
+    "gradients": _one_of(["random", "zero", "aligned", "opposed"], "random"),
+    "structure": Wanted(
+        "--gradients, one of zero, aligned, opposed", "zero", "e.g. --gradients zero", ("zero", "aligned", "opposed")
+    ),
+    "images": _one_of(["mnist", "fashion-mnist", "cifar10"], "mnist"),
+    "loss_reduction": _one_of(["mean", "sum"], "mean"),
+    "mode": _one_of(["replay", "full"], "replay"),
+    "denominator": _one_of(["paper", "code"], "paper"),
     "max_grad_norm": Wanted("a number > 0", "0.1"),
+    "learning_rate": Wanted("a number > 0", "0.5"),
+    "momentum": Wanted("a number from 0 to 1, below 1", "0.9"),
+    "dampening": Wanted("a number from 0 to 1, below 1", "0"),
+    "weight_decay": Wanted("a number >= 0", "0"),
+    "every": Wanted("a whole number >= 1", "1", _WRITTEN),
+    "leave_out": Wanted("the name of a tensor", "running_mean"),
+    "optimizer": Wanted("sgd, with or without momentum", "sgd"),
     "claim_epsilon": Wanted("a number >= 0", "1.0"),
     "claim_delta": Wanted("a number from 0 to 1", "1e-5"),
-    "mechanism": Wanted(f"one of {', '.join(KINDS)}", "easgm"),
+    "mechanism": _one_of([*KINDS], "easgm"),
     "port": Wanted("a whole number from 0 to 65535", "8050"),
     "limit": Wanted("a number of seconds > 0 and <= 3600", "8"),
     "plot": Wanted("a file named *.png, *.svg or *.pdf", "curve.png"),
@@ -94,7 +112,7 @@ def missing_line(typed: str, wanted: Wanted | None, why: str = "") -> str:
 def refused(name: str, value: object) -> InvalidInput:
     """The complaint that `value` is not what the option wants."""
     wanted = WANTED[name]
-    return InvalidInput(name, value, wanted.allowed, wanted.remedy(option(name)))
+    return InvalidInput(name, value, wanted.allowed, wanted.remedy(option(name), value))
 
 
 def option(name: str) -> str:

@@ -9,11 +9,14 @@ from typing import Annotated
 import typer
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TimeRemainingColumn
 
+from noisymean.choices import did_you_mean, written_as
 from noisymean.cli import options
 from noisymean.cli.output import console, emit_json, error_console, said_beside_a_bar, say
 from noisymean.cli.tables import Column, Kind, show
 from noisymean.errors import InvalidInput
 from noisymean.paper import data
+
+_ACTIONS = ("list", "fetch")
 
 
 def command(
@@ -33,6 +36,7 @@ def command(
       noisymean data list
       noisymean data fetch mnist
     """
+    action = written_as(action, _ACTIONS) or action
     match action, name:
         case "list", None:
             _list(Path(data_dir) if data_dir is not None else None, json)
@@ -43,7 +47,8 @@ def command(
         case "list", _:
             raise InvalidInput("dataset", name, "left out of 'data list'", f"did you mean 'data fetch {name}'?")
         case _:
-            raise InvalidInput("action", action, "list or fetch", "e.g. noisymean data list")
+            meant = did_you_mean(action, _ACTIONS)
+            raise InvalidInput("action", action, "list or fetch", meant or "e.g. noisymean data list")
 
 
 def _list(folder: Path | None, as_json: bool) -> None:

@@ -18,10 +18,11 @@ import re
 import sys
 import traceback
 from collections.abc import Callable, Sequence
-from typing import ParamSpec
+from typing import Any, ParamSpec
 
 import typer
 
+from noisymean.choices import did_you_mean
 from noisymean.cli.complaints import WANTED, missing_line, option
 from noisymean.errors import InvalidInput, NoisymeanError, Shown
 from noisymean.report.page.untrusted import text_of
@@ -151,16 +152,22 @@ def _usage(fault: Exception) -> str:
     if name is not None and "does not take a value" in message:
         return f"{name}: must stand alone, it takes no value; write {name}"
     if name is not None and "No such option" in message:
-        close = sorted(getattr(fault, "possibilities", None) or ())
-        meant = f"did you mean {' or '.join(close)}? " if close else ""
-        return f"{name}: no such option of '{path}'; {meant}{see}"
+        meant = did_you_mean(name, _options_of(context))
+        return f"{name}: no such option of '{path}'; {meant and f'{meant} '}{see}"
     if type(fault).__name__ == "MissingParameter" and parameter is not None:
         return missing_line(parameter.opts[0], WANTED.get(parameter.name))
     if name is not None:
         return f"{name}: {message.rstrip('.')}; {see}"
     if unknown := re.match(r"No such command '(.*?)'\.", message):
         known = ", ".join(sorted(context.command.commands)) if context is not None else "listed by --help"
-        return f"{unknown[1]}: no such command; must be one of {known}; {see}"
+        meant = did_you_mean(unknown[1], context.command.commands) if context is not None else ""
+        return f"{unknown[1]}: no such command; {meant or f'must be one of {known};'} {see}"
     if extra := re.match(r"Got unexpected extra argument\S* \((.*)\)", message):
         return f"{extra[1]}: unexpected; every value follows the option it belongs to; {see}"
     return f"{message.rstrip('.')}; {see}"
+
+
+def _options_of(context: Any) -> list[str]:
+    """All options of the command that is being read, as they are typed."""
+    parameters = [] if context is None else context.command.params
+    return [word for one in parameters for word in (*one.opts, *one.secondary_opts)]

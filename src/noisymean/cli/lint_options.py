@@ -17,8 +17,9 @@ from typing import Annotated, final
 
 import typer
 
+from noisymean.choices import did_you_mean, written_as
 from noisymean.cli import values
-from noisymean.cli.complaints import option, refused
+from noisymean.cli.complaints import WANTED, option
 from noisymean.cli.gate import FOUND, Unjudged
 from noisymean.cli.lint_shown import shortened
 from noisymean.cli.options import Group, flag, text
@@ -56,10 +57,12 @@ class Checks(Group):
         """The rule to be explained."""
         if self.explain is None:
             return None
-        found = RULES.get(self.explain.upper())
+        ids = {name: one.id for one in RULES.values() for name in (one.id, one.name)}
+        found = written_as(self.explain, ids)
         if found is None:
-            raise refused("explain", self.explain)
-        return found
+            remedy = did_you_mean(self.explain, ids) or WANTED["explain"].remedy("")
+            raise InvalidInput("explain", self.explain, WANTED["explain"].allowed, remedy)
+        return RULES[ids[found]]
 
     def first(self) -> str | None:
         """The option that was given, as it is typed; None if there is none."""

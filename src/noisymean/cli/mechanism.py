@@ -10,10 +10,14 @@ from dataclasses import MISSING, dataclass, fields
 from fractions import Fraction
 from typing import Any, final
 
+from noisymean.choices import written_as
 from noisymean.cli import values
 from noisymean.cli.complaints import WANTED, Missing, refused
 from noisymean.errors import InvalidInput, NoisymeanError
 from noisymean.mechanisms import KINDS, DrawnAnyWay, Mechanism, Sampling
+
+# Those of the engine of Opacus.
+_ACCOUNTANTS = ("prv", "rdp", "gdp")
 
 
 @final
@@ -31,14 +35,15 @@ class Calibrated:
         for name, value in (("calibrated_delta", self.delta), ("calibrated_epochs", self.epochs)):
             if value is None:
                 raise Missing(name, "--calibrated-to needs it")
-        if self.accountant not in (None, "prv", "rdp", "gdp"):
+        accountant = None if self.accountant is None else written_as(self.accountant, _ACCOUNTANTS)
+        if accountant is None and self.accountant is not None:
             raise refused("calibrated_with", self.accountant)
         constant = self.delta != "1/N"
         return {
             "target_epsilon": values.number("calibrated_to", self.epsilon),
             "target_delta": values.number("calibrated_delta", str(self.delta)) if constant else "1/N",
             "epochs": values.whole("calibrated_epochs", str(self.epochs)),
-            "accountant": self.accountant,
+            "accountant": accountant,
         }
 
 
@@ -54,9 +59,7 @@ def mechanism_of(
     """The mechanism that the text of these options describes; `sizes` are those of its data, its model and its batches."""
     if name is None:
         raise Missing("mechanism")
-    if name not in KINDS:
-        raise refused("mechanism", name)
-    kind = KINDS[name]
+    kind = _kind(name)
     batch = sizes["batch_size"]
     drawn = Sampling.POISSON if sampling is None else values.choice("sampling", sampling, Sampling)
     of_a_size = kind.takes("batch_size") and (drawn in _OF_A_SIZE or not _size_is_rate(kind))
@@ -65,7 +68,7 @@ def mechanism_of(
     _check_unused(kind, drop_last, calibrated, drawn)
     if (noise_multiplier is None) == (calibrated is None):
         if noise_multiplier is None:
-            other = f"or --calibrated-to for {name}" if kind.takes("target_epsilon") else ""
+            other = f"or --calibrated-to for {kind.name}" if kind.takes("target_epsilon") else ""
             raise Missing("noise_multiplier", other)
         raise InvalidInput("noise_multiplier", noise_multiplier, "left out with --calibrated-to", "one of the two")
     typed = values.read(**sizes, noise_multiplier=noise_multiplier)
@@ -73,6 +76,14 @@ def mechanism_of(
         typed |= calibrated.settings()
     typed |= {"drop_last": drop_last or None, "sampling": None if drawn is Sampling.POISSON else drawn.value}
     return _built(kind, typed)
+
+
+def _kind(name: str) -> type[Mechanism]:
+    """The mechanism of that name, or of that class."""
+    found = written_as(name, KINDS)
+    if found is None:
+        raise refused("mechanism", name)
+    return KINDS[found]
 
 
 def _check_unused(kind: type[Mechanism], drop_last: bool, calibrated: Calibrated | None, drawn: Sampling) -> None:

@@ -9,6 +9,7 @@ from decimal import Decimal
 from enum import Enum
 from typing import Any, TypeVar
 
+from noisymean.choices import written_as
 from noisymean.cli.complaints import refused
 
 Choice = TypeVar("Choice", bound=Enum)
@@ -61,10 +62,11 @@ def probabilities(name: str, text: str) -> list[float]:
 
 
 def choice(name: str, text: str, allowed: type[Choice]) -> Choice:
-    """One of the values of an enumeration."""
-    if text not in {one.value for one in allowed}:
+    """One of the values of an enumeration, however it is written."""
+    found = written_as(text, [str(one.value) for one in allowed])
+    if found is None:
         raise refused(name, text)
-    return allowed(text)
+    return allowed(found)
 
 
 def read(**texts: str | None) -> dict[str, Any]:

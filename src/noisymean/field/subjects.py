@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias, final
 
+from noisymean.choices import did_you_mean, written_as
 from noisymean.errors import InvalidInput
 from noisymean.field.sources import Quote
 from noisymean.targets.libraries.environments import Environment
@@ -164,14 +165,17 @@ def chosen(names: Sequence[str]) -> tuple[Subject, ...]:
     """
     if not names:
         return SUBJECTS
-    libraries = list(dict.fromkeys(one.library for one in SUBJECTS))
-    for name in names:
+    libraries, known = list(dict.fromkeys(one.library for one in SUBJECTS)), list[str]()
+    for typed in names:
+        name = written_as(typed, [*libraries, *(one.name for one in SUBJECTS)]) or typed
         ways = [one.name for one in SUBJECTS if one.library == name.partition(":")[0]]
         if name not in libraries and name not in ways:
             allowed = f"one of {', '.join(ways or libraries)}"
-            raise InvalidInput("only", name, allowed, "e.g. --only optax --only opacus:ghost")
+            meant = did_you_mean(name, ways or libraries)
+            raise InvalidInput("only", name, allowed, meant or "e.g. --only optax --only opacus:ghost")
+        known.append(name)
     # the name of a library stands for all of it, although its first way has the same
-    return tuple(one for one in SUBJECTS if one.name in names or one.library in names)
+    return tuple(one for one in SUBJECTS if one.name in known or one.library in known)
 
 
 def environments_of(subjects: Sequence[Subject]) -> tuple[Environment, ...]:

@@ -19,6 +19,7 @@ from typing import Any, final
 
 import numpy as np
 
+from noisymean.choices import did_you_mean, written_as
 from noisymean.errors import InvalidInput, Undefined, check_number
 from noisymean.mechanisms import KINDS, Adjacency, Mechanism, from_plain
 from noisymean.numerics.logs import Array
@@ -51,9 +52,10 @@ def mechanism_at(name: str, setting: Setting, dimension: int, noise_multiplier: 
 def formula_named(text: str) -> Runnable:
     """`synthetic`, which is EASGM, or `synthetic:NAME`."""
     _, colon, name = text.partition(":")
-    wanted = name if colon else "easgm"
-    if wanted not in KINDS:
-        raise InvalidInput("target", text, f"synthetic or synthetic:NAME with NAME one of {', '.join(KINDS)}")
+    wanted = written_as(name, KINDS) if colon else "easgm"
+    if wanted is None:
+        allowed = f"synthetic or synthetic:NAME with NAME one of {', '.join(KINDS)}"
+        raise InvalidInput("target", text, allowed, did_you_mean(name, KINDS))
     return Formula(wanted)
 
 

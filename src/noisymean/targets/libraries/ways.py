@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, final
 
+from noisymean.choices import did_you_mean
 from noisymean.errors import InvalidInput
 from noisymean.numerics.logs import Array
 from noisymean.targets.libraries.client import Session, worker_of
@@ -122,5 +123,5 @@ def way_named(text: str) -> Runnable:
     if found is None or ("==" in text and found.environment.version != version):
         known = [name for name in WAYS if name.partition(":")[0] == library.partition(":")[0]]
         allowed = " or ".join(known) if found is None else f"{library}=={found.environment.version}"
-        raise InvalidInput("target", text, allowed or f"one of {', '.join(WAYS)}")
+        raise InvalidInput("target", text, allowed or f"one of {', '.join(WAYS)}", did_you_mean(text, known or WAYS))
     return found

@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields
 from enum import Enum
 from typing import TYPE_CHECKING, final
 
+from noisymean.choices import did_you_mean, written_as
 from noisymean.errors import InvalidInput
 from noisymean.targets.opacus_releases.setup import Reduction
 from noisymean.targets.protocol import Calibration
@@ -208,7 +209,9 @@ def mode_named(text: str) -> Mode:
     >>> mode_named("opacus:ghost").way
     'ghost clipping'
     """
-    word, _, name = text.partition(":")
-    if word != "opacus" or name not in _BY_NAME:
-        raise InvalidInput("target", text, f"opacus:NAME with NAME one of {', '.join(_BY_NAME)}")
+    word, _, typed = text.partition(":")
+    name = written_as(typed, _BY_NAME)
+    if word != "opacus" or name is None:
+        allowed = f"opacus:NAME with NAME one of {', '.join(_BY_NAME)}"
+        raise InvalidInput("target", text, allowed, did_you_mean(typed, _BY_NAME))
     return _BY_NAME[name]
