@@ -32,7 +32,7 @@ HEAVY = (
     "distributed",
     "plotly",
     "jinja2",
-    "dash",
+    "flask",
     "PIL",
     "rich",
     "typer",

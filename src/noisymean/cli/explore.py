@@ -10,15 +10,20 @@ from typing import Annotated
 import typer
 
 from noisymean import __version__
+from noisymean.accounts import Account
 from noisymean.cli import options, values
+from noisymean.cli.account import record, run_of
 from noisymean.cli.complaints import refused
 from noisymean.cli.output import emit_json, note
+from noisymean.cli.report_runs import shown_run
 from noisymean.explore import server
-from noisymean.explore.settings import Settings
+from noisymean.explore.settings import Commands, Settings
 from noisymean.report.asked_run import AskedRun
-from noisymean.report.page import need
+from noisymean.report.page import need, sections
 
 _LONGEST = 3600.0
+# As `noisymean report` calls a page of nobody's own naming.
+TITLE = "Privacy report"
 
 
 def command(
@@ -37,7 +42,7 @@ def command(
     Example:
       noisymean explore --port 8050
     """
-    need("dash", "plotly", extra="explore")
+    need("flask", "plotly", extra="explore")
     seconds = values.number("limit", limit)
     if not 0.0 < seconds <= _LONGEST:
         raise refused("limit", limit)
@@ -54,14 +59,27 @@ def command(
             webbrowser.open(address)
 
     with listening:
-        server.serve(listening, read, ready, limit=seconds)
+        server.serve(listening, Commands(read, account_record, report_page), ready, limit=seconds)
     note("ended")
 
 
 def read(settings: Settings) -> AskedRun:
     """What `noisymean account` would make of the same options."""
-    typed = {one.name: settings.get(one.name.replace("_", "-")) for one in fields(options.Quiet)}
-    described = options.Quiet(**{**typed, "mechanism": settings.mechanism})
-    mechanism = described.with_noise(settings.get("noise-multiplier") or "")
-    steps = values.whole("steps", settings.get("steps") or "")
-    return AskedRun(mechanism, steps, values.number("delta", settings.get("delta") or ""))
+
+    def typed(group: type[options.Group]) -> dict[str, str | bool]:
+        given = {one.name: settings.get(one.name.replace("_", "-")) for one in fields(group)}
+        return {name: True if name == "drop_last" else text for name, text in given.items() if text is not None}
+
+    described = options.Described(**{**typed(options.Described), "mechanism": settings.mechanism})  # type: ignore[arg-type]
+    return run_of(described, options.Asked(**typed(options.Asked)))  # type: ignore[arg-type]
+
+
+def account_record(run: AskedRun, answer: Account, elsewhere: tuple[int, Account] | None) -> dict[str, object]:
+    """What `noisymean account --json` would print of it."""
+    return record(answer, elsewhere, {}, run.pair)
+
+
+def report_page(run: AskedRun, line: str) -> str:
+    """What `noisymean report` would write about it; the page names the command line that writes it."""
+    shown = shown_run(run, lambda **_: None)
+    return sections.report([sections.account_section(shown, "run")], title=TITLE, command=line)

@@ -6,7 +6,7 @@ to be missing; so the quick part comes first.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from noisymean import curve
 from noisymean.accounts import Account
 from noisymean.curves import Curves
-from noisymean.mechanisms import moving_pair
+from noisymean.errors import Undefined
+from noisymean.mechanisms import Adjacency, Mechanism, moving_pair
 from noisymean.report.asked_run import AskedRun
 from noisymean.run_curves import Growth, RunCurves, run_curves
 
@@ -26,16 +27,33 @@ ALPHA: NDArray[np.float64] = np.sin(0.5 * np.pi * np.linspace(0.0, 1.0, 101)) **
 CURVE_POINTS, GROWTH_POINTS = 129, 4
 
 Tell: TypeAlias = Callable[[Any], None]
+Part: TypeAlias = Callable[[AskedRun, Tell], Any]
+
+
+def numbers(question: AskedRun, tell: Tell) -> Account:
+    """Claimed, leakage, guarantee, verdict."""
+    return question.account()
+
+
+def elsewhere(question: AskedRun, tell: Tell) -> tuple[int, Account] | None:
+    """The same at another N that says more, None where none does."""
+    return question.elsewhere()
 
 
 def whole_run(question: AskedRun, tell: Tell) -> RunCurves:
     """The trade-off curves after all rounds; on the way, those without the guarantee."""
-    return run_curves(moving_pair(question.mechanism), ALPHA, steps=question.steps, points=CURVE_POINTS, progress=tell)
+    mechanism, adjacency = _drawn(question)
+    return run_curves(mechanism, ALPHA, steps=question.steps, points=CURVE_POINTS, progress=tell, adjacency=adjacency)
 
 
 def one_round(question: AskedRun, tell: Tell) -> Curves:
-    """Every curve of one round."""
-    return curve(moving_pair(question.mechanism), ALPHA)
+    """Every curve of one round, which are known for Poisson sampling."""
+    if not question.mechanism.is_poisson:
+        raise Undefined(
+            "sampling", question.mechanism.drawn.value, "Poisson sampling for the curves of one round",
+            "those of the whole run are drawn",
+        )  # fmt: skip
+    return curve(_drawn(question)[0], ALPHA)
 
 
 def growth(question: AskedRun, tell: Tell) -> Growth:
@@ -48,6 +66,15 @@ def growth(question: AskedRun, tell: Tell) -> Growth:
     return _grown([found[count] for count in counts])
 
 
+def _drawn(question: AskedRun) -> tuple[Mechanism, Adjacency]:
+    """The mechanism whose curves belong to the answer, and its neighbours."""
+    adjacency = question.mechanism.adjacency if question.adjacency is None else question.adjacency
+    if question.mechanism.is_poisson and adjacency is Adjacency.ADD_REMOVE and question.pair is None:
+        # the pair that leaks more is known without the numbers
+        return moving_pair(question.mechanism), adjacency
+    return question.account().drawn, adjacency
+
+
 def _grown(answers: Sequence[Account]) -> Growth:
     columns = ([getattr(answer, name).epsilon for answer in answers] for name in ("claimed", "leakage", "guarantee"))
     steps = [answer.steps for answer in answers]
@@ -55,11 +82,12 @@ def _grown(answers: Sequence[Account]) -> Growth:
     return Growth(*(np.array(column, dtype=np.float64) for column in (steps, *columns)))
 
 
-PARTS: dict[str, Callable[[AskedRun, Tell], Any]] = {
-    # claimed, leakage, guarantee, verdict; and the same at another N that says more, None where none does
-    "numbers": lambda question, tell: question.account(),
-    "elsewhere": lambda question, tell: question.elsewhere(),
+PARTS: Mapping[str, Part] = {
+    "numbers": numbers,
+    "elsewhere": elsewhere,
     "run": whole_run,
     "one-round": one_round,
     "growth": growth,
 }
+# The one part that is not computed here: whoever starts the page says how (`settings.Commands`).
+REPORT = "report"

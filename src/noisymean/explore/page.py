@@ -1,199 +1,129 @@
-"""Which part of the page is filled by which answer.
+"""Which part of the page is filled by which answer: one address for each, and the settings in its query.
 
-The controls end in one store, `settings`, with a key (the address that says the same), the page's own name and a serial number.
-The three numbers are computed for it first, the pictures once those are there. Every answer carries the key it was asked with and
-is shown only while that is still the page's; a request whose serial is no longer the newest is given up by the workers.
+The three numbers are asked for first, the pictures once those are there. A request says which page asks (`_page`) and how many
+requests it has made (`_serial`): one that is no longer its page's newest is given up by the workers, and answered with nothing.
+No request has a body, and nothing is stored. What cannot be answered is one line: 400 for settings that cannot be, 503 for what
+takes too long, 500 for a fault of ours.
 """
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, final
 
-import dash
 import flask
-from dash import ClientsideFunction, Input, Output, State
+from werkzeug.exceptions import HTTPException
 
-from noisymean.accounts import Account
 from noisymean.curves import Curves
 from noisymean.errors import NoisymeanError
-from noisymean.explore import components
-from noisymean.explore.settings import CONTROLS, Reader, Settings, in_symbols
-from noisymean.explore.workers import Newest, Outcome, Workers
+from noisymean.explore import exports, shown
+from noisymean.explore.settings import Commands, Settings, in_symbols
+from noisymean.explore.workers import REPORT_SECONDS, Newest, Outcome, Workers
+from noisymean.mechanisms import Adjacency
+from noisymean.report.asked_run import AskedRun
 from noisymean.report.page import figures
-from noisymean.report.page.banners import Banner, account_banner
 from noisymean.run_curves import Growth, RunCurves
 from noisymean.words import NO_CURVE_OF_IT, NO_UPPER_BOUND, sentence
 
 ASSETS = Path(__file__).parent / "assets"
-_RUN: tuple[str, ...] = ("claimed", "leakage", "guarantee")
-_ONE_ROUND = ("claimed", "guarantee", "guarantee_tight", "ceiling", "ceiling_clt", "leakage")
+PICTURES = tuple(exports.TITLES)
 
 
-def build(read: Reader, workers: Workers) -> dash.Dash:
+@final
+@dataclass(frozen=True)
+class _Asked:
+    """What a request asks for, or why it asks for nothing."""
+
+    settings: Settings | None
+    run: AskedRun | None
+    fault: str = ""
+
+    @property
+    def name(self) -> Settings:
+        """The settings, where there are some that a run was made of."""
+        if self.settings is None:
+            raise NoisymeanError(self.fault)
+        return self.settings
+
+
+def build(commands: Commands, workers: Workers) -> flask.Flask:
     """The application; everything it needs is served by itself."""
-    app = dash.Dash(
-        "noisymean",
-        title="noisymean explore",
-        update_title="noisymean explore",
-        assets_folder=str(ASSETS),
-        index_string=components.index(),
-        meta_tags=[{"name": "viewport", "content": "width=device-width, initial-scale=1"}],
-        serve_locally=True,
-        add_log_handler=False,
-        enable_mcp=False,
-    )
-    app.layout = components.layout()
-    _in_the_browser(app)
-    _answered(app, read, workers)
-    _downloads(app.server, read, workers)
+    app = flask.Flask("noisymean", static_folder=str(ASSETS), static_url_path="/assets")
+    app.register_error_handler(HTTPException, lambda fault: _line(f"{fault.code}: {fault.name}", fault.code))
+    app.register_error_handler(Exception, _ours)
+    app.add_url_rule("/", "page", shown.page)
+    app.add_url_rule("/plotly.js", "plotly", _plotly)
+    _answered(app, commands, workers)
+    _downloads(app, commands, workers)
     return app
 
 
-def _in_the_browser(app: Any) -> None:
-    """What needs no server: the controls, the address, the colours, and that no old answer is shown."""
-
-    def function(name: str) -> ClientsideFunction:
-        return ClientsideFunction("explore", name)
-
-    boxes, sliders = ([f"{kind}-{control.name}" for control in CONTROLS] for kind in ("box", "slider"))
-    linked = [("mechanism", "value"), *((name, "value") for name in (*boxes, *sliders))]
-    app.clientside_callback(
-        function("controls"),
-        *(Output(*one) for one in linked),
-        Output("settings", "data"),
-        *(Output(f"control-{control.name}", "hidden") for control in CONTROLS),
-        Input("url", "search"),
-        *(Input(*one) for one in linked),
-        State("controls", "data"),
-        State("unused", "data"),
-    )
-    app.clientside_callback(
-        function("show"),
-        *(Output(name, "children") for name in ("banner", "numbers", "about", "command")),
-        Output("elsewhere", "children", allow_duplicate=True),
-        Input("answer", "data"),
-        State("settings", "data"),
-        prevent_initial_call=True,
-    )
-    app.clientside_callback(
-        function("children"),
-        Output("elsewhere", "children"),
-        Input("elsewhere-data", "data"),
-        State("settings", "data"),
-        prevent_initial_call=True,
-    )
-    for name in ("curves", "growth"):
-        app.clientside_callback(
-            function("draw"),
-            Output(f"{name}-graph", "figure"),
-            Output(f"{name}-note", "children"),
-            Output(f"{name}-csv", "href"),
-            Input(f"{name}-data", "data"),
-            Input("scheme", "data"),
-            State("settings", "data"),
-            State("palette", "data"),
-            prevent_initial_call=True,
-        )
-        app.clientside_callback(
-            function("png"),
-            Output(f"{name}-png", "title"),
-            Input(f"{name}-png", "n_clicks"),
-            State(f"{name}-graph", "id"),
-            prevent_initial_call=True,
-        )
+def _asked(commands: Commands) -> _Asked:
+    """The settings of this request; its own names, which begin with _, are none."""
+    typed = {name: texts for name, texts in flask.request.args.lists() if not name.startswith("_")}
+    settings: Settings | None = None
+    try:
+        settings = Settings.of(typed)
+        return _Asked(settings, commands.read(settings))
+    except NoisymeanError as fault:
+        return _Asked(settings, None, in_symbols(fault))
 
 
-def _answered(app: dash.Dash, read: Reader, workers: Workers) -> None:
+def _answered(app: flask.Flask, commands: Commands, workers: Workers) -> None:
     newest = Newest()
 
-    def asked(part: str, settings: dict[str, Any]) -> Outcome:
-        """The outcome of one part for what the page's controls say, while that is wanted."""
-        wanted = newest.wanted(str(settings["page"])[:40], int(settings["serial"]))
-        outcome = _outcome(part, settings["values"], read, workers, wanted)
-        if outcome.kind == "unwanted":
-            raise dash.exceptions.PreventUpdate
-        return outcome
+    def outcome(part: str, asked: _Asked) -> Outcome:
+        """The outcome of one part, while the page wants it."""
+        own = flask.request.args
+        serial = own.get("_serial", "0")
+        if not (serial.isascii() and serial.isdecimal() and len(serial) < 16):
+            flask.abort(400)
+        return _outcome(part, asked, workers, newest.wanted(own.get("_page", "")[:40], int(serial)))
 
-    @app.callback(Output("answer", "data"), Input("settings", "data"), prevent_initial_call=True)
-    def numbers(settings: dict[str, Any]) -> dict[str, Any]:
-        shown = _shown(asked("numbers", settings), Settings.of(settings["values"]), workers.limit)
-        return {"key": settings["key"], **shown}
+    @app.get("/answer")
+    def answer() -> Any:
+        asked = _asked(commands)
+        found = outcome("numbers", asked)
+        if found.kind == "unwanted":
+            return _nothing()
+        more: dict[str, Any] = {}
+        if asked.run is not None:
+            more = {"line": exports.line(asked.run), "file": exports.file_name("PART", asked.name, "")[:-1]}
+        return flask.jsonify({**shown.answer(found, asked.settings, workers.limit), **more})
 
-    def picture(part: str, answer: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
-        if answer["key"] != settings["key"]:
-            raise dash.exceptions.PreventUpdate
-        figure, note = None, ""
-        if answer["drawable"]:
-            outcome = asked(part, settings)
-            figure = None if outcome.answer is None else _figure(outcome.answer)
-            note = _missing(part, outcome, workers.limit, bounded=answer["bounded"])
-        return {"key": settings["key"], "figure": figure, "note": note, "csv": f"/csv/{part}?{settings['key']}"}
+    @app.get("/picture/<part>")
+    def picture(part: str) -> Any:
+        if part not in PICTURES:
+            flask.abort(404)
+        asked = _asked(commands)
+        if asked.run is not None and part != "growth" and _replaced(asked.run):
+            return flask.jsonify({"figure": None, "note": "Curves are not drawn for one record replaced."})
+        found = outcome(part, asked)
+        if found.kind == "unwanted":
+            return _nothing()
+        figure = "null" if found.answer is None else _figure(found.answer)
+        note = _missing(part, found, workers.limit, bounded=flask.request.args.get("_bounded") == "true")
+        body = f'{{"figure": {figure}, "note": {flask.json.dumps(note)}}}'
+        return flask.Response(body, mimetype="application/json")
 
-    @app.callback(
-        Output("curves-data", "data"),
-        Input("answer", "data"),
-        Input("tab", "value"),
-        State("settings", "data"),
-        prevent_initial_call=True,
-    )
-    def curves(answer: dict[str, Any] | None, tab: str, settings: dict[str, Any]) -> dict[str, Any]:
-        if answer is None:
-            raise dash.exceptions.PreventUpdate
-        return picture("one-round" if tab == "one-round" else "run", answer, settings)
-
-    @app.callback(
-        Output("growth-data", "data"), Input("answer", "data"), State("settings", "data"), prevent_initial_call=True
-    )
-    def growth(answer: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
-        return picture("growth", answer, settings)
-
-    @app.callback(
-        Output("elsewhere-data", "data"), Input("answer", "data"), State("settings", "data"), prevent_initial_call=True
-    )
-    def elsewhere(answer: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
-        if answer["key"] != settings["key"] or not answer["drawable"]:
-            raise dash.exceptions.PreventUpdate
-        found = asked("elsewhere", settings).answer
-        return {"key": settings["key"], "children": None if found is None else components.at_another_size(*found)}
+    @app.get("/elsewhere")
+    def elsewhere() -> Any:
+        found = outcome("elsewhere", _asked(commands))
+        return _nothing() if found.kind == "unwanted" else flask.jsonify({"text": shown.at_another_size(found.answer)})
 
 
-def _outcome(
-    part: str, values: Mapping[str, object], read: Reader, workers: Workers, wanted: Callable[[], bool] = lambda: True
-) -> Outcome:
-    """One part of the answer to what was typed."""
-    try:
-        return workers.ask(part, read(Settings.of(values)), wanted)
-    except NoisymeanError as fault:
-        return Outcome("refused", message=in_symbols(fault))
+def _outcome(part: str, asked: _Asked, workers: Workers, wanted: Callable[[], bool] = lambda: True) -> Outcome:
+    """One part of the answer to what was asked."""
+    if asked.run is None:
+        return Outcome("refused", message=asked.fault)
+    return workers.ask(part, asked.run, wanted)
 
 
-def _shown(outcome: Outcome, settings: Settings, limit: float) -> dict[str, Any]:
-    """Banner, numbers, what is to be said about them, and the command; `drawable` where pictures make sense."""
-    answer: Account | None = None
-    match outcome.kind:
-        case "complete":
-            answer = outcome.answer
-            shown = account_banner(outcome.answer)
-        case "slow":
-            longer = f"This setting takes longer than {limit:g} seconds: run the command below."
-            shown = Banner("slow", "unknown", "takes longer", longer)
-        case "refused":
-            shown = Banner("refused", "bad", "not possible", outcome.message)
-        case _:
-            below = "The command below shows it in full."
-            shown = Banner("failed", "bad", "a fault of noisymean", outcome.message, below)
-    return {
-        "banner": components.banner(shown),
-        "numbers": components.three_numbers(answer),
-        "about": None if answer is None else components.about(answer),
-        "command": None if outcome.kind == "refused" else components.command_line(settings),
-        "drawable": outcome.kind in ("complete", "slow"),
-        "bounded": answer is not None and answer.guarantee.epsilon is not None,
-    }
+def _replaced(run: AskedRun) -> bool:
+    return run.adjacency is Adjacency.REPLACE_ONE
 
 
 def _missing(part: str, outcome: Outcome, limit: float, *, bounded: bool) -> str:
@@ -213,50 +143,80 @@ def _missing(part: str, outcome: Outcome, limit: float, *, bounded: bool) -> str
         case "slow":
             return f"The curve of the guarantee takes longer than {limit:g} seconds: run the command above with --plot run.png."
         case _:
-            return outcome.message
+            # no capital letter: it may begin with a symbol
+            return f"{outcome.message}."
 
 
-def _figure(answer: RunCurves | Curves | Growth) -> dict[str, Any]:
+def _figure(answer: RunCurves | Curves | Growth) -> str:
     if isinstance(answer, Curves):
         answer = RunCurves(answer.alpha, answer.claimed, answer.leakage, answer.guarantee_tight)
     figure = figures.epsilon_against_steps(answer) if isinstance(answer, Growth) else figures.tradeoff_curves(answer)
-    drawn: dict[str, Any] = figure.to_plotly_json()
+    drawn: str = figure.to_json()
     return drawn
 
 
-# --- downloads ---------------------------------------------------------------------------------------------------------
+# --- files -------------------------------------------------------------------------------------------------------------
 
 
-def _downloads(server: flask.Flask, read: Reader, workers: Workers) -> None:
-    @server.get("/csv/<part>")
+def _downloads(app: flask.Flask, commands: Commands, workers: Workers) -> None:
+    @app.get("/csv/<part>")
     def table(part: str) -> flask.Response:
-        if part not in ("run", "one-round", "growth"):
+        if part not in PICTURES:
             flask.abort(404)
-        outcome = _outcome(part, flask.request.args, read, workers)
-        if outcome.kind == "complete":
-            headers = {"Content-Disposition": f'attachment; filename="noisymean-{part}.csv"'}
-            return flask.Response(_csv(outcome.answer), mimetype="text/csv", headers=headers)
-        slow = f"this setting takes longer than {workers.limit:g} seconds"
-        line = slow if outcome.kind == "slow" else outcome.message
-        status = {"refused": 400, "slow": 503}.get(outcome.kind, 500)
-        return flask.Response(f"{line}\n", status, mimetype="text/plain")
+        asked = _asked(commands)
+        found = _outcome(part, asked, workers)
+        if found.kind != "complete" or asked.run is None:
+            return _failed(found, workers.limit)
+        text = exports.table(part, found.answer, asked.name, asked.run)
+        return _file(text, "text/csv", exports.file_name(part, asked.name, "csv"))
+
+    @app.get("/json")
+    def record() -> flask.Response:
+        asked = _asked(commands)
+        found = {part: _outcome(part, asked, workers) for part in ("numbers", "elsewhere")}
+        for one in found.values():
+            if one.kind != "complete" or asked.run is None:
+                return _failed(one, workers.limit)
+        numbers, elsewhere = (one.answer for one in found.values())
+        text = exports.record(commands, asked.run, numbers, elsewhere)  # type: ignore[arg-type]
+        return _file(text, "application/json", exports.file_name("account", asked.name, "json"))
+
+    @app.get("/report")
+    def report() -> flask.Response:
+        asked = _asked(commands)
+        if asked.run is None:
+            return _line(asked.fault, 400)
+        found = workers.make_report(asked.run, " ".join(shown.report_parts(asked.name)))
+        if found.kind != "complete":
+            return _failed(found, REPORT_SECONDS)
+        return _file(found.answer, "text/html", exports.file_name("report", asked.name, "html"))
 
 
-def _csv(answer: RunCurves | Curves | Growth) -> str:
-    """A row for each point, numbers in full; empty where nothing is known."""
-    first = "steps" if isinstance(answer, Growth) else "alpha"
-    names = _ONE_ROUND if isinstance(answer, Curves) else _RUN
-    columns = {name: getattr(answer, name) for name in (first, *names)}
-    there = {name: values for name, values in columns.items() if values is not None}
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(there)
-    for row in zip(*there.values(), strict=True):
-        writer.writerow([_cell(name, float(value)) for name, value in zip(there, row, strict=True)])
-    return text.getvalue()
+def _file(text: str, kind: str, name: str) -> flask.Response:
+    return flask.Response(text, mimetype=kind, headers={"Content-Disposition": f'attachment; filename="{name}"'})
 
 
-def _cell(name: str, value: float) -> str:
-    if value != value:
-        return ""
-    return str(int(value)) if name == "steps" else repr(value)
+def _failed(outcome: Outcome, limit: float) -> flask.Response:
+    said = f"this setting takes longer than {limit:g} seconds" if outcome.kind == "slow" else outcome.message
+    return _line(f"{said}.", {"refused": 400, "slow": 503}.get(outcome.kind, 500))
+
+
+# --- answers that are none ---------------------------------------------------------------------------------------------
+
+
+def _line(text: str, status: int | None) -> flask.Response:
+    return flask.Response(f"{' '.join(text.split())}\n", status or 500, mimetype="text/plain")
+
+
+def _nothing() -> flask.Response:
+    return flask.Response(status=204)
+
+
+def _ours(fault: Exception) -> flask.Response:
+    return _line(f"a fault of noisymean: {type(fault).__name__}: {fault}", 500)
+
+
+def _plotly() -> flask.Response:
+    """The bundle that reports have in them."""
+    bundle = files("noisymean.report.page").joinpath("plotly_basic", "plotly-basic.min.js").read_bytes()
+    return flask.Response(bundle, mimetype="text/javascript", headers={"Cache-Control": "max-age=3600"})

@@ -1,7 +1,8 @@
 """The page's server: on 127.0.0.1 and nowhere else.
 
 A page of another site may have its name point here (DNS rebinding) or send requests from the user's browser: both are told by
-their headers, Host and Origin, and refused. What is served may load nothing from elsewhere, by its own policy.
+their headers, Host, Origin and Sec-Fetch-Site, and refused. A link to the page itself may be anywhere. What is served may load
+nothing from elsewhere, by its own policy.
 """
 
 from __future__ import annotations
@@ -12,10 +13,10 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from noisymean.errors import InvalidInput
-from noisymean.explore.settings import Reader
+from noisymean.explore.settings import Commands
 
 if TYPE_CHECKING:
-    import dash
+    import flask
 
 LOOPBACK = "127.0.0.1"
 HIGHEST_PORT = 65535
@@ -37,7 +38,7 @@ def bound(port: int) -> socket.socket:
     return listening
 
 
-def serve(listening: socket.socket, read: Reader, ready: Callable[[str], None], *, limit: float) -> None:
+def serve(listening: socket.socket, commands: Commands, ready: Callable[[str], None], *, limit: float) -> None:
     """Until Ctrl-C; `ready` is given the address once requests are answered, each within `limit` seconds."""
     from werkzeug.serving import WSGIRequestHandler, make_server
 
@@ -49,12 +50,12 @@ def serve(listening: socket.socket, read: Reader, ready: Callable[[str], None], 
             """Neither requests nor connections that a browser dropped are news."""
 
     port = listening.getsockname()[1]
-    workers = Workers(limit)
+    workers = Workers(limit, commands.report)
     workers.start()
     try:
-        app = build(read, workers)
+        app = build(commands, workers)
         protect(app, port)
-        server = make_server(LOOPBACK, port, app.server, threaded=True, request_handler=Quiet, fd=listening.fileno())
+        server = make_server(LOOPBACK, port, app, threaded=True, request_handler=Quiet, fd=listening.fileno())
         with suppress(KeyboardInterrupt):
             ready(f"http://{LOOPBACK}:{port}/")
             server.serve_forever()
@@ -62,28 +63,27 @@ def serve(listening: socket.socket, read: Reader, ready: Callable[[str], None], 
         workers.stop()
 
 
-def protect(app: dash.Dash, port: int) -> None:
+def protect(app: flask.Flask, port: int) -> None:
     """Refuse what is not meant for this server, and let the page load nothing from elsewhere."""
     import flask
 
     hosts = {f"{name}:{port}" for name in _NAMES}
     origins = {f"http://{host}" for host in hosts}
-    # the few lines of script that Dash writes into the page
-    digests = (digest.strip("'") for digest in app.csp_hashes())
-    scripts = " ".join(["'self'", *(f"'{digest}'" for digest in digests)])
     policy = (
-        f"default-src 'self'; script-src {scripts}; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
+        "default-src 'self'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
         "font-src 'self' data:; object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
     )
 
-    @app.server.before_request  # type: ignore[untyped-decorator]
+    @app.before_request
     def only_from_here() -> flask.Response | None:
-        asked, origin = flask.request.headers.get("Host"), flask.request.headers.get("Origin")
-        if asked in hosts and (origin is None or origin in origins):
+        given = flask.request.headers
+        asked, origin, site = given.get("Host"), given.get("Origin"), given.get("Sec-Fetch-Site", "none")
+        ours = site in ("none", "same-origin") or flask.request.path == "/"
+        if asked in hosts and (origin is None or origin in origins) and ours:
             return None
         return flask.Response("403: this page is for this machine only\n", 403, mimetype="text/plain")
 
-    @app.server.after_request  # type: ignore[untyped-decorator]
+    @app.after_request
     def closed(response: flask.Response) -> flask.Response:
         response.headers["Content-Security-Policy"] = policy
         response.headers["X-Content-Type-Options"] = "nosniff"

@@ -17,14 +17,16 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from multiprocessing.connection import Connection
 from queue import Empty, LifoQueue
-from typing import Any, Literal, final
+from typing import Any, Literal, TypeAlias, final
 
 from noisymean.errors import NoisymeanError
-from noisymean.explore.answers import PARTS
+from noisymean.explore.answers import PARTS, REPORT
 from noisymean.explore.settings import in_symbols
 from noisymean.report.asked_run import AskedRun
 
 LIMIT_SECONDS = 8.0
+# A report has more points in its pictures than the page, and is asked for by a button.
+REPORT_SECONDS = 600.0
 _GRACE_SECONDS = 1.5
 _LOOK_SECONDS = 0.05
 _START_SECONDS = 60.0
@@ -34,6 +36,7 @@ _REMEMBERED = 512
 _MOST_PAGES = 256
 
 Kind = Literal["complete", "slow", "refused", "failed", "unwanted"]
+Report: TypeAlias = Callable[[AskedRun, str], str]
 
 
 @final
@@ -67,10 +70,10 @@ class Newest:
 class _Worker:
     """One process, which answers one question at a time."""
 
-    def __init__(self) -> None:
+    def __init__(self, report: Report) -> None:
         context = multiprocessing.get_context("spawn")
         self.connection, theirs = context.Pipe()
-        self._process = context.Process(target=_work, args=(theirs,), daemon=True)
+        self._process = context.Process(target=_work, args=(theirs, report), daemon=True)
         # Ctrl-C reaches the whole group of processes: only this one is to say something about it
         mask = getattr(signal, "pthread_sigmask", None)
         before = mask(signal.SIG_BLOCK, {signal.SIGINT}) if mask else None
@@ -95,17 +98,20 @@ class _Worker:
         self._process.join()
 
 
-def _work(connection: Connection) -> None:
+def _work(connection: Connection, report: Report) -> None:
     """Until the other end is closed: (part, question) in, ("partial" | "complete" | "refused" | "failed", value) out."""
     with suppress(EOFError, OSError):
         connection.send(_READY)
         while True:
-            _answer(connection, *connection.recv())
+            _answer(connection, report, *connection.recv())
 
 
-def _answer(connection: Connection, part: str, question: AskedRun) -> None:
+def _answer(connection: Connection, report: Report, part: str, question: AskedRun, *more: str) -> None:
     try:
-        answer = PARTS[part](question, lambda early: connection.send(("partial", early)))
+        if part == REPORT:
+            answer = report(question, *more)
+        else:
+            answer = PARTS[part](question, lambda early: connection.send(("partial", early)))
     except NoisymeanError as fault:
         connection.send(("refused", in_symbols(fault)))
     except OSError:
@@ -129,12 +135,17 @@ def _slot(part: str, question: AskedRun) -> _Slot:
     return _Slot()
 
 
+def _no_report(question: AskedRun, line: str) -> str:
+    raise NoisymeanError("no report can be made here")
+
+
 @final
 @dataclass
 class Workers:
     """Some processes; questions wait for an idle one."""
 
     limit: float = LIMIT_SECONDS
+    report: Report = _no_report
     _idle: LifoQueue[_Worker] = field(default_factory=LifoQueue)
     _all: set[_Worker] = field(default_factory=set)
     _ended: bool = False
@@ -155,6 +166,29 @@ class Workers:
         slot = _slot(part, question)
         if slot.outcome is not None:
             return slot.outcome
+        asked = self._asked((part, question), wanted)
+        if isinstance(asked, Outcome):
+            return asked
+        waiting = _Waiting(asked, time.monotonic() + self.limit)
+        outcome = waiting.outcome(wanted)
+        if outcome.kind == "unwanted":
+            threading.Thread(target=self._finish, args=(waiting, slot), daemon=True).start()
+        else:
+            self._done(waiting, slot, outcome)
+        return outcome
+
+    def make_report(self, question: AskedRun, line: str) -> Outcome:
+        """The page of `noisymean report`, which may take longer and is not kept; `line` is the command that writes it."""
+        asked = self._asked((REPORT, question, line), lambda: True)
+        if isinstance(asked, Outcome):
+            return asked
+        waiting = _Waiting(asked, time.monotonic() + REPORT_SECONDS)
+        outcome = waiting.outcome(lambda: True)
+        self._done(waiting, _Slot(), outcome)
+        return outcome
+
+    def _asked(self, message: tuple[object, ...], wanted: Callable[[], bool]) -> _Worker | Outcome:
+        """A worker that has been sent the question, or why none has."""
         worker = self._take(wanted)
         if worker is None:
             return Outcome("slow" if wanted() else "unwanted")
@@ -162,17 +196,11 @@ class Workers:
             if not worker.ready(wanted):
                 self._idle.put(worker)
                 return Outcome("slow" if wanted() else "unwanted")
-            worker.connection.send((part, question))
+            worker.connection.send(message)
         except (EOFError, OSError):
             self._replace(worker)
             return Outcome("failed", message="a process ended; try again")
-        waiting = _Waiting(worker, time.monotonic() + self.limit)
-        outcome = waiting.outcome(wanted)
-        if outcome.kind == "unwanted":
-            threading.Thread(target=self._finish, args=(waiting, slot), daemon=True).start()
-        else:
-            self._done(waiting, slot, outcome)
-        return outcome
+        return worker
 
     def _take(self, wanted: Callable[[], bool]) -> _Worker | None:
         deadline = time.monotonic() + self.limit
@@ -201,7 +229,7 @@ class Workers:
             self._add()
 
     def _add(self) -> None:
-        worker = _Worker()
+        worker = _Worker(self.report)
         self._all.add(worker)
         self._idle.put(worker)
 
