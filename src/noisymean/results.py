@@ -1,6 +1,7 @@
 """What every answer of the package can do: a few lines for a terminal, a table for a notebook, plain data, a frame, a figure.
 
-An answer says what its lines and its columns are; the rest is the same for all.
+An answer says what its lines and its columns are; the rest is the same for all. One that has more to show than a table and
+sentences is an `Answer` only, and writes itself.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ class Lines:
     sentences: Sequence[str] = ()
 
 
-class Result(ABC):
-    """An answer that shows itself."""
+class Answer(ABC):
+    """An answer as data: plain, in a frame, in a figure."""
 
     @abstractmethod
     def to_dict(self) -> dict[str, object]:
@@ -43,10 +44,6 @@ class Result(ABC):
     @abstractmethod
     def columns(self) -> Mapping[str, Sequence[object]]:
         """The numbers by name, all of the same length: the columns of `to_frame`."""
-
-    @abstractmethod
-    def lines(self) -> Lines:
-        """What a person is shown; bounds are rounded to their own side."""
 
     @abstractmethod
     def plot(self) -> Figure:
@@ -60,6 +57,14 @@ class Result(ABC):
         except ImportError:
             raise MissingDependency("pandas", "frames") from None
         return pandas.DataFrame(dict(self.columns()))
+
+
+class Result(Answer):
+    """An answer that shows itself, as a table with sentences below it."""
+
+    @abstractmethod
+    def lines(self) -> Lines:
+        """What a person is shown; bounds are rounded to their own side."""
 
     @final
     def __str__(self) -> str:
@@ -78,13 +83,15 @@ class Result(ABC):
 
     @final
     def _repr_html_(self) -> str:
-        shown = self.lines()
-        head = "".join(f"<th>{escape(name)}</th>" for name in shown.names)
-        body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in shown.rows)
-        below = "".join(f"<p>{escape(sentence)}</p>" for sentence in shown.sentences)
-        return (
-            f"<p>{escape(shown.heading)}</p><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{below}"
-        )
+        return as_html(self.lines())
+
+
+def as_html(shown: Lines) -> str:
+    """What a notebook shows of an answer."""
+    head = "".join(f"<th>{escape(name)}</th>" for name in shown.names)
+    body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in shown.rows)
+    below = "".join(f"<p>{escape(sentence)}</p>" for sentence in shown.sentences)
+    return f"<p>{escape(shown.heading)}</p><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{below}"
 
 
 def _is_number(rows: Sequence[Sequence[str]], column: int) -> bool:

@@ -10,6 +10,8 @@ neighbours   what the run would have been on one record more or less
 grounds      what a verdict rests on
 checking     check: one line for each known pitfall
 inspection   inspect: mechanism, claimed / leaked / guaranteed so far, remedy
+inspected    what it found, as a value that shows itself
+said         what Opacus' own accountant says of the same steps
 accountant   an IAccountant that sees the denominator
 fixing       fix, poisson_loader and allocation_loader: public constants instead of numbers computed from the data
 """
@@ -27,7 +29,8 @@ from noisymean.integrations.opacus.accountant import Accountant, NoGuarantee, re
 from noisymean.integrations.opacus.allocation import RandomAllocationSampler
 from noisymean.integrations.opacus.checking import check
 from noisymean.integrations.opacus.fixing import allocation_loader, fix, poisson_loader
-from noisymean.integrations.opacus.inspection import Inspection, Spent, inspect
+from noisymean.integrations.opacus.inspected import Inspection, Spent
+from noisymean.integrations.opacus.inspection import inspect
 
 __all__ = [
     "Accountant",

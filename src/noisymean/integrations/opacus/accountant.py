@@ -23,7 +23,8 @@ from opacus.accountants import IAccountant
 
 from noisymean.errors import InvalidInput
 from noisymean.integrations.opacus.facts import Case, Facts, Stretch, constants
-from noisymean.integrations.opacus.inspection import Spent, checked_size, guaranteed, spent_by
+from noisymean.integrations.opacus.inspected import Spent
+from noisymean.integrations.opacus.inspection import checked_size, guaranteed, spent_by
 from noisymean.integrations.opacus.neighbours import cases, promised
 from noisymean.integrations.opacus.sampler import (
     PLANNED,

@@ -15,7 +15,8 @@ from torch import nn
 from noisymean.grounds import About, Known
 from noisymean.integrations.opacus import seen as opacus
 from noisymean.integrations.opacus.facts import Stretch
-from noisymean.integrations.opacus.inspection import Inspection, inspect
+from noisymean.integrations.opacus.inspected import Inspection
+from noisymean.integrations.opacus.inspection import inspect
 from noisymean.integrations.opacus.sampler import Drawn, makes_up_records
 from noisymean.integrations.opacus.watch import Watch
 from noisymean.scorecard import pitfalls

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, TypeAlias, final
+from typing import Any, TypeAlias
 
 from noisymean import accountant
 from noisymean.accountant import Question
 from noisymean.accounts import Account
 from noisymean.errors import InvalidInput, Undefined, check_number
-from noisymean.grounds import Ground, Known, resting_on
+from noisymean.grounds import resting_on
 from noisymean.integrations.opacus.facts import CalibratedTo, Case, Facts, Stretch, constants
 from noisymean.integrations.opacus.grounds import grounds_of
+from noisymean.integrations.opacus.inspected import Inspection, Spent, bound_text
 from noisymean.integrations.opacus.neighbours import (
     allocation_code,
     as_written,
@@ -24,6 +25,7 @@ from noisymean.integrations.opacus.neighbours import (
     loader_code,
     promised,
 )
+from noisymean.integrations.opacus.said import to_ask
 from noisymean.integrations.opacus.sampler import TO_TELL, UNKNOWN, agreed, of_loader
 from noisymean.integrations.opacus.sampler import told as sampling_told
 from noisymean.integrations.opacus.seen import (
@@ -43,98 +45,11 @@ from noisymean.mechanisms.opacus_rate import steps_at_most
 from noisymean.outward import at_least, at_most
 from noisymean.pairs import Datasets
 from noisymean.runs import Run
-from noisymean.verdict import Claim, Word, check_order, decide
+from noisymean.verdict import Claim, check_order, decide
 from noisymean.words import TooLarge
 
-_LOOKS = "(Accountant() looks at each)"
-_IF_ALIKE = f"if every step is one new batch of this loader and nothing is changed on the way {_LOOKS}"
-_IF_WHOLE = (
-    "if every step is one new batch of this loader, every epoch comes to its end, random numbers are never started again and"
-    f" nothing is changed on the way {_LOOKS}"
-)
 _SHARED = "one accountant counts the steps of several optimizers: give each its own engine, or attach Accountant()"
 _AMBIGUOUS = "several batch sizes fit, and leakage is the least of theirs; give batch_size= to be exact"
-
-
-@final
-@dataclass(frozen=True)
-class Spent:
-    """Three epsilons at `delta`; None where nothing is known, with the reason in `notes`."""
-
-    delta: float
-    claimed: float
-    leakage: float | None
-    guarantee: float | None
-    pair: Datasets | None
-    notes: tuple[str, ...]
-    verdict: Word
-    grounds: tuple[Ground, ...] = ()
-
-
-@final
-@dataclass(frozen=True)
-class Inspection:
-    """What runs, what it has cost so far, and the remedy. `print` it."""
-
-    name: str
-    mechanisms: tuple[Mechanism, ...]
-    dataset_size: int
-    stretches: tuple[Stretch, ...]
-    taken: int
-    spent: Spent
-    remedy: str
-    # whether each step was looked at when it was taken
-    watched: bool = True
-
-    @property
-    def steps(self) -> int:
-        """Steps that were accounted for; 1, or those of an epoch, if none was taken so far."""
-        return sum(one.steps for one in self.stretches)
-
-    @property
-    def verdict(self) -> str:
-        """violated, holds or undetermined."""
-        return self.spent.verdict
-
-    def __str__(self) -> str:
-        last, spent, condition = self.stretches[-1], self.spent, self._condition()
-        seen = last.seen
-        divided = "nothing (loss_reduction='sum')" if seen.denominator is None else f"{seen.denominator:g}"
-        if seen.denominator is not None:
-            divided += ", a public constant" if seen.public.denominator is not None else " (expected_batch_size)"
-        rate = f"{as_written(last.sample_rate)}"
-        rate += ", public" if seen.public.sample_rate is not None else ", from the length of the data loader"
-        noise = ", ".join(f"{value:g}" for value in dict.fromkeys(one.noise_multiplier for one in self.stretches))
-        one = "an epoch of them" if last.by_epochs else "one"
-        counted = f"{self.taken:,} so far" if self.taken else f"none so far: what {one} costs is shown"
-        rows = [
-            f"mechanism   {self.name}",
-            f"  records   {self.dataset_size:,}    parameters {seen.dimension or 0:,}    noise multiplier {noise}",
-            f"  the sum is divided by {divided}; sampling rate {rate}",
-            f"  steps     {counted}",
-            f"epsilon at delta = {spent.delta:g}",
-            f"  claimed   {at_most(spent.claimed)}",
-            f"  leakage   {_known(spent.leakage, at_least)}"
-            + (f"    on this pair: {spent.pair}" if spent.pair else ""),
-            f"  guarantee {_known(spent.guarantee, at_most)}",
-            f"verdict     {self.verdict}" + (f", {condition}" if condition and self.verdict != "undetermined" else ""),
-            f"remedy      {self.remedy}",
-            "it rests on",
-            *(f"  {ground}" for ground in spent.grounds),
-        ]
-        # what is not decided is known under the same condition
-        numbers = [f"these numbers are right {condition}"] if condition and self.verdict == "undetermined" else []
-        return "\n".join(rows + [f"- {note}" for note in (*numbers, *spent.notes)])
-
-    def _condition(self) -> str:
-        """What the numbers are for, where nobody has looked at the steps one by one."""
-        if self.spent.leakage is None and self.spent.guarantee is None:
-            return ""
-        last = self.stretches[-1]
-        if last.by_epochs:
-            # of batches that somebody draws himself nobody has seen an epoch
-            return "" if self.watched and self.taken and last.seen.drawn.known is Known.SEEN else _IF_WHOLE
-        return _IF_ALIKE if self.verdict == "holds" and not self.watched else ""
 
 
 def inspect(
@@ -236,6 +151,9 @@ def inspect(
         spent=spent,
         remedy=_remedy(stretches, mechanisms if known else (), spent, facts.dataset_size),
         watched=ours,
+        asked=to_ask(
+            hook.accountant, delta, ours=ours, same_claim=noise_of(optimizer) == float(optimizer.noise_multiplier)
+        ),
     )
 
 
@@ -347,7 +265,7 @@ def _of_one_size(stretches: Sequence[Stretch], found: Sequence[Case], delta: flo
         return
     yield (
         "for neighbours of the same size, one record's gradient set to zero (zero-out):"
-        f" leakage {_known(answer.leakage.epsilon, at_least)}, guarantee {_known(answer.guarantee.epsilon, at_most)}"
+        f" leakage {bound_text(answer.leakage.epsilon, at_least)}, guarantee {bound_text(answer.guarantee.epsilon, at_most)}"
     )
 
 
@@ -455,7 +373,3 @@ def _costs(
         epsilon = _accounted(tuple(run), delta, Adjacency.ADD_REMOVE).guarantee.epsilon
         found.append("" if epsilon is None else f" (epsilon {at_most(epsilon, '.4g')})")
     return found[0], found[1]
-
-
-def _known(value: float | None, rounded: Callable[[float], str]) -> str:
-    return "none known" if value is None else rounded(value)
