@@ -1,11 +1,12 @@
 """Train real runs with Opacus on MNIST, probe their checkpoints, and see how often the interval has the true denominator.
 
-    python docs/scripts/measure_probe_run.py [--first 7000] [--runs 20] [--json FILE]
+    python docs/scripts/measure_probe_run.py [--first 9000] [--runs 20] [--keep FOLDER] [--json FILE]
 
 Prints the table of docs/probe-run.md. The settings of each run are drawn from its seed: N from 2,000 to 60,000, a multiple of the
 batch size in half of them; b from 50 to 600; 30 to 200 steps; sigma from 0.5 to 10; learning rate from 0.01 to 1; half of them
-with momentum, of which a third with Nesterov's; some with weight decay. Nothing was chosen by looking at the runs from seed 7000
-on: what there is to choose in `noisymean.finished` was fixed on seeds 100 to 123 before.
+with momentum, of which a third with Nesterov's; some with weight decay. Nothing was chosen by looking at the runs from seed 9000
+on: what there is to choose in `noisymean.finished` was fixed on seeds 100 to 123 before. With --keep the checkpoints stay in
+FOLDER, and an interrupted measurement goes on with the first run that is not whole there.
 """
 
 from __future__ import annotations
@@ -121,12 +122,22 @@ def probed(settings: Settings, folder: Path) -> nm.FinishedRun:
     )
 
 
-def measured(settings: Settings) -> dict[str, Any]:
+def kept(settings: Settings, folder: Path) -> int:
+    """Train into a folder of its own below `folder`, unless that was done before."""
+    place, told = folder / f"{settings.seed}", folder / f"{settings.seed}.json"
+    if not told.exists():
+        place.mkdir(parents=True, exist_ok=True)
+        told.write_text(json.dumps(trained(settings, place)))
+    return int(json.loads(told.read_text()))
+
+
+def measured(settings: Settings, keep: Path | None) -> dict[str, Any]:
     """One run, trained and probed."""
     start = time.process_time()
-    with tempfile.TemporaryDirectory() as name:
-        true = trained(settings, Path(name))
-        found = probed(settings, Path(name))
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = keep or Path(scratch)
+        true = kept(settings, folder)
+        found = probed(settings, folder / f"{settings.seed}")
     low, high = found.interval or (float("nan"), float("nan"))
     return {
         **asdict(settings),
@@ -154,8 +165,9 @@ def row(one: dict[str, Any]) -> str:
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--first", type=int, default=7000)
+    parser.add_argument("--first", type=int, default=9000)
     parser.add_argument("--runs", type=int, default=20)
+    parser.add_argument("--keep", type=Path)
     parser.add_argument("--json", type=Path)
     asked = parser.parse_args()
     torch.set_num_threads(1)
@@ -163,7 +175,7 @@ def main() -> None:
     print(f"|{'---|' * 11}")
     rows = []
     for seed in range(asked.first, asked.first + asked.runs):
-        rows.append(measured(drawn(seed)))
+        rows.append(measured(drawn(seed), asked.keep))
         print(row(rows[-1]), flush=True)
         if asked.json:
             asked.json.write_text(json.dumps(rows, indent=1))
