@@ -22,6 +22,15 @@ def written_as(text: str, known: Iterable[str]) -> str | None:
     return next((one for one in known if _bare(one) == _bare(text)), None)
 
 
+def completions(incomplete: str, known: Iterable[str]) -> list[str]:
+    """The names that begin so, for a shell to choose from; a shell only adds to what was typed.
+
+    >>> completions("opa", ["easgm", "opacus-loader"])
+    ['opacus-loader']
+    """
+    return [one for one in known if one.startswith(incomplete)]
+
+
 def did_you_mean(text: str, known: Iterable[str]) -> str:
     """A question with the closest name, or with several that are as close; empty where none is close.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from command_line import run
-from noisymean.choices import did_you_mean, written_as
+from noisymean.choices import completions, did_you_mean, written_as
 from noisymean.mechanisms import KINDS, Sampling
 
 ROUND = ("--dataset-size", "100", "--dimension", "9", "--noise-multiplier", "1", "--alpha", "0.5", "--json")
@@ -43,9 +43,18 @@ def test_the_closest_name_is_asked_for(typed: str, meant: str) -> None:
     assert did_you_mean(typed, [*KINDS, "bath", "bats", "cata", "catb", "catc", "catd"]) == meant
 
 
+def test_what_begins_so_completes_it() -> None:
+    assert completions("o", ["opacus", "objax", "optax", "flwr"]) == ["opacus", "objax", "optax"]
+    assert completions("", ["a", "b"]) == ["a", "b"]
+    assert completions("z", ["a", "b"]) == []
+
+
 def test_of_no_names_none_was_meant() -> None:
     assert did_you_mean("easgm", []) == ""
     assert written_as("easgm", []) is None
+
+
+SMALL = ("--dataset-size", "4", "--dimension", "9", "--sample-rate", "0.5", "--noise-multiplier", "1")
 
 
 @pytest.mark.parametrize("typed", ["EASGM", "Easgm", "eASGM"])
@@ -54,10 +63,47 @@ def test_a_mechanism_in_capitals_is_the_mechanism(typed: str) -> None:
     assert run(*words, "--mechanism", typed) == run(*words, "--mechanism", "easgm")
 
 
+RUN = (
+    "account",
+    "--mechanism",
+    "sgm",
+    "--sample-rate",
+    "0.1",
+    "--noise-multiplier",
+    "2",
+    "--steps",
+    "5",
+    "--delta",
+    "1e-5",
+)
+
+
 @pytest.mark.parametrize("typed", ["Fixed-Size", "fixed_size", "FIXEDSIZE"])
 def test_a_sampling_in_capitals_is_the_sampling(typed: str) -> None:
-    words = ("curve", "--mechanism", "sgm", "--batch-size", "10", *ROUND)
-    assert run(*words, "--sampling", typed) == run(*words, "--sampling", Sampling.FIXED_SIZE.value)
+    words = (*RUN, "--dataset-size", "100", "--dimension", "9", "--json")
+    asked, usual = (run(*words, "--sampling", name) for name in (typed, Sampling.FIXED_SIZE.value))
+    assert asked == usual
+    assert asked.code == 0
+    assert '"sampling": "fixed-size"' in asked.out
+
+
+def test_a_complaint_shows_the_name_as_it_was_typed() -> None:
+    typed = run("curve", "--mechanism", "sgm", "--sample-rate", "0.1", *ROUND, "--sampling", "FIXED_SIZE")
+    assert typed.err == (
+        "error: --sampling=FIXED_SIZE: must be poisson for this; account, calibrate and report know the other ways\n"
+    )
+
+
+@pytest.mark.parametrize("typed", ["Zero-Out", "zero_out", "ZEROOUT"])
+def test_an_adjacency_in_capitals_is_the_adjacency(typed: str) -> None:
+    assert run(*RUN, "--adjacency", typed, "--json") == run(*RUN, "--adjacency", "zero-out", "--json")
+
+
+@pytest.mark.parametrize("typed", ["NM034", "nm034", "constant-seed", "Constant Seed"])
+def test_a_rule_is_found_by_its_id_and_by_its_name(typed: str) -> None:
+    done = run("code-audit", "--explain", typed)
+    assert (done.code, done.err) == (0, "")
+    assert "NM034" in done.out
 
 
 @pytest.mark.parametrize(
@@ -65,14 +111,24 @@ def test_a_sampling_in_capitals_is_the_sampling(typed: str) -> None:
     [
         (("curve", "--mechanism", "eagsm"), "did you mean easgm?"),
         (("curve", "--mechanism", "sgm", "--noise-multiplier", "1", "--sampling", "posson"), "did you mean poisson?"),
-        (("account", "--mechanism", "sgm", "--adjacency", "zeroout-"), ""),
+        ((*RUN, "--adjacency", "zero-uot"), "did you mean zero-out?"),
+        ((*RUN, "--pair", "lager"), "did you mean larger?"),
         (("data", "ftech", "mnist"), "did you mean fetch?"),
         (("data", "fetch", "mnst"), "did you mean mnist?"),
         (("reproduce", "synthetic-detla"), "did you mean synthetic-delta?"),
         (("probe", "synthetic:eagsm"), "did you mean easgm?"),
         (("probe", "opacus:gost"), "did you mean ghost?"),
         (("field", "--only", "optx"), "did you mean optax?"),
-        (("code-audit", "--explain", "fixed-sede"), "did you mean"),
+        (("code-audit", "--explain", "constant-sede"), "did you mean constant-seed?"),
+        (("code-audit", ".", "--fail-on", "waring"), "did you mean warning?"),
+        (("probe", "opcaus"), "did you mean opacus?"),
+        (("audit", "opcaus"), "did you mean opacus?"),
+        (("audit", "sythetic"), "did you mean synthetic?"),
+        (("audit", "dpsgd-hf", "--images", "minst"), "did you mean mnist?"),
+        (("audit", "synthetic", "--mechanism", "eagsm", *SMALL), "did you mean easgm?"),
+        (("audit", "synthetic", "--mechanism", "easgm", *SMALL, "--gradients", "alinged"), "did you mean aligned?"),
+        (("statement", *RUN[1:], "--format", "markdwon"), "did you mean markdown?"),
+        (("report", *RUN[3:], "--compare", "sgm,eagsm", "--out", "report.html"), "did you mean easgm?"),
         (("acount",), "did you mean account?"),
         (("account", "--noise-mulitplier", "1"), "did you mean --noise-multiplier?"),
     ],

@@ -22,8 +22,8 @@ from noisymean.cli.options import text
 from noisymean.cli.output import console, emit_json, note, plot_file, say, write_plot
 from noisymean.cli.progress import progress
 from noisymean.cli.tables import columns_of, show
+from noisymean.cli.targets import NAMED, Typed, claim_of, target_of
 from noisymean.cli.targets import NAMES as NAMES_OF_TARGETS
-from noisymean.cli.targets import Typed, claim_of, target_of
 from noisymean.cli.tones import marked
 from noisymean.errors import InvalidInput
 from noisymean.targets.protocol import Target
@@ -32,7 +32,14 @@ _Text: TypeAlias = str | None
 
 
 def command(
-    target: Annotated[str, typer.Argument(metavar="TARGET", help=f"What is audited: {', '.join(NAMES_OF_TARGETS)}.")],
+    target: Annotated[
+        str,
+        typer.Argument(
+            metavar="TARGET",
+            help=f"What is audited: {', '.join(NAMES_OF_TARGETS)}.",
+            autocompletion=options.from_names(NAMED),
+        ),
+    ],
     *,
     typed: Typed,
     trials: Annotated[str, text("COUNT", "Runs in all, half on each dataset.")] = "10000",
@@ -41,9 +48,22 @@ def command(
     claim_epsilon: Annotated[_Text, text("e", "Audit this claim instead.")] = None,
     claim_delta: Annotated[_Text, text("d", "With --claim-epsilon [default: 0].")] = None,
     distinguisher_name: Annotated[
-        _Text, text("NAME", f"{', '.join(NAMES)} [default: the best that is possible].", "--distinguisher")
+        _Text,
+        text(
+            "NAME",
+            f"{', '.join(NAMES)} [default: the best that is possible].",
+            "--distinguisher",
+            autocompletion=options.from_names(NAMES),
+        ),
     ] = None,
-    test: Annotated[_Text, text("NAME", "Of the paper's: ks, chi2, ad or shapiro [default: ks].")] = None,
+    test: Annotated[
+        _Text,
+        text(
+            "NAME",
+            "Of the paper's: ks, chi2, ad or shapiro [default: ks].",
+            autocompletion=options.of_option("test"),
+        ),
+    ] = None,
     seed: Annotated[_Text, text("S", "Same seed, same result [default: a fresh one, printed].")] = None,
     jobs: Annotated[str, text("J", "Processes.")] = "1",
     dask: Annotated[_Text, text("ADDRESS", "Scheduler of a dask cluster, or local.")] = None,

@@ -20,9 +20,20 @@ _ACTIONS = ("list", "fetch")
 
 
 def command(
-    action: Annotated[str, typer.Argument(metavar="ACTION", show_default=False, help="list or fetch.")],
+    action: Annotated[
+        str,
+        typer.Argument(
+            metavar="ACTION", show_default=False, help="list or fetch.", autocompletion=options.from_names(_ACTIONS)
+        ),
+    ],
     name: Annotated[
-        str | None, typer.Argument(metavar="NAME", show_default=False, help=f"{', '.join(data.CATALOGUE)}.")
+        str | None,
+        typer.Argument(
+            metavar="NAME",
+            show_default=False,
+            help=f"{', '.join(data.CATALOGUE)}.",
+            autocompletion=options.from_names(data.CATALOGUE),
+        ),
     ] = None,
     data_dir: Annotated[
         str | None, options.text("FOLDER", "With list: also look into a folder of torchvision's layout.")
@@ -81,13 +92,21 @@ def _list(folder: Path | None, as_json: bool) -> None:
     say(out, f"Cache: {data.cache_folder()}; fetch a set with 'noisymean data fetch NAME'.")
 
 
-def _fetch(name: str, as_json: bool) -> None:
+def fetch_with_bar(name: str) -> Path:
+    """Have a set of images in the cache."""
     columns = (said_beside_a_bar("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=error_console(), transient=True) as bar:
+    out = error_console()
+    with Progress(*columns, console=out, transient=True, disable=not out.is_terminal) as bar:
         task = bar.add_task(name, total=1.0)
-        folder = data.fetch(
+        return data.fetch(
             name, lambda stage, fraction: bar.update(task, description=f"{name}: {stage}", completed=fraction)
         )
+
+
+def _fetch(typed: str, as_json: bool) -> None:
+    # complained about before there is a bar
+    name = data.named(typed).name
+    folder = fetch_with_bar(name)
     if as_json:
         emit_json({"name": name, "folder": str(folder)})
     else:

@@ -15,11 +15,13 @@ from noisymean.cli.tables import Column, Kind, show
 from noisymean.cli.tones import Tone, toned
 from noisymean.field import Row, Subject, chosen, run_field
 from noisymean.field.rows import Exposed
-from noisymean.field.subjects import NotRun, environments_of
+from noisymean.field.subjects import SUBJECTS, NotRun, environments_of
 from noisymean.report import field_page, field_record
 from noisymean.report import field_words as words
 from noisymean.report.page import need as need_pages
 
+# A library, or one way of it.
+_NAMES = tuple(dict.fromkeys((*(one.library for one in SUBJECTS), *(one.name for one in SUBJECTS))))
 _TONES = {
     Exposed.YES: Tone.BAD,
     Exposed.NO: Tone.GOOD,
@@ -32,7 +34,11 @@ def command(
     *,
     only: Annotated[
         list[str] | None,
-        text("NAME", "A library, e.g. optax, or one way of it, e.g. opacus:ghost; may be given more than once."),
+        text(
+            "NAME",
+            "A library, e.g. optax, or one way of it, e.g. opacus:ghost; may be given more than once.",
+            autocompletion=options.from_names(_NAMES),
+        ),
     ] = None,
     fresh: Annotated[bool, options.flag("--fresh", "Run again what an earlier run has kept.")] = False,
     installed: Annotated[

@@ -22,7 +22,7 @@ from noisymean.cli import values
 from noisymean.cli.complaints import WANTED, option
 from noisymean.cli.gate import FOUND, Unjudged
 from noisymean.cli.lint_shown import shortened
-from noisymean.cli.options import Group, flag, text
+from noisymean.cli.options import Group, flag, from_names, of_option, text
 from noisymean.cli.output import in_a_folder, note
 from noisymean.errors import InvalidInput
 from noisymean.lint.catalogue import RULES
@@ -46,11 +46,21 @@ class Checks(Group):
         text("PATTERN", "Leave out files or folders, e.g. 'tests/*'; may be given more than once."),
     ] = None
     fail_on: Annotated[
-        str | None, text("SEVERITY", "Exit with 1 at a new finding that is an error, a warning or worse, or a note.")
+        str | None,
+        text(
+            "SEVERITY",
+            "Exit with 1 at a new finding that is an error, a warning or worse, or a note.",
+            autocompletion=of_option("fail_on"),
+        ),
     ] = None
     list_rules: Annotated[bool, flag("--list-rules", "List the rules, and read nothing.")] = False
     explain: Annotated[
-        str | None, text("RULE", "Show the page of one rule, e.g. NM001: an example, the remedy, when it is no fault.")
+        str | None,
+        text(
+            "RULE",
+            "Show the page of one rule, e.g. NM001: an example, the remedy, when it is no fault.",
+            autocompletion=from_names([name for one in RULES.values() for name in (one.id, one.name)]),
+        ),
     ] = None
 
     def rule(self) -> Rule | None:

@@ -59,7 +59,7 @@ def mechanism_of(
     """The mechanism that the text of these options describes; `sizes` are those of its data, its model and its batches."""
     if name is None:
         raise Missing("mechanism")
-    kind = _kind(name)
+    kind = kind_named(name)
     batch = sizes["batch_size"]
     drawn = Sampling.POISSON if sampling is None else values.choice("sampling", sampling, Sampling)
     of_a_size = kind.takes("batch_size") and (drawn in _OF_A_SIZE or not _size_is_rate(kind))
@@ -78,7 +78,7 @@ def mechanism_of(
     return _built(kind, typed)
 
 
-def _kind(name: str) -> type[Mechanism]:
+def kind_named(name: str) -> type[Mechanism]:
     """The mechanism of that name, or of that class."""
     found = written_as(name, KINDS)
     if found is None:

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Annotated, Any, TypeAlias, get_type_hints
 
 import typer
 
-from noisymean.cli.complaints import option
+from noisymean.choices import completions
+from noisymean.cli.complaints import WANTED, option
 from noisymean.cli.mechanism import Calibrated, mechanism_of
 from noisymean.errors import InvalidInput
 from noisymean.mechanisms import KINDS, Adjacency, Mechanism, Sampling
@@ -33,19 +34,36 @@ def flag(name: str, help: str) -> typer.models.OptionInfo:
     return made
 
 
-def _complete_mechanism(incomplete: str) -> list[str]:
-    return [name for name in KINDS if name.startswith(incomplete)]
+def from_names(known: Iterable[str]) -> Callable[[str], list[str]]:
+    """Few names as `autocompletion`: what a shell may make of the beginning of one."""
+
+    def complete(incomplete: str) -> list[str]:
+        return completions(incomplete, known)
+
+    return complete
 
 
-def _complete_sampling(incomplete: str) -> list[str]:
-    return [one.value for one in Sampling if one.value.startswith(incomplete)]
+def from_list_of(known: Iterable[str]) -> Callable[[str], list[str]]:
+    """The same for several names with commas between them: the last is completed, and none is offered twice."""
+
+    def complete(incomplete: str) -> list[str]:
+        *before, last = incomplete.split(",")
+        others = [one for one in known if one not in before]
+        return [",".join([*before, one]) for one in completions(last, others)]
+
+    return complete
+
+
+def of_option(name: str) -> Callable[[str], list[str]]:
+    """The same for an option whose names are in the table of complaints."""
+    return from_names(WANTED[name].names)
 
 
 _Text: TypeAlias = str | None
 _DENOMINATORS = ", ".join(f"{name} ({kind.denominator})" for name, kind in KINDS.items())
 # Options whose declaration is wanted by more than one command, or in more than one group.
 MechanismName: TypeAlias = Annotated[
-    _Text, text("NAME", f"What runs, by its denominator: {_DENOMINATORS}.", autocompletion=_complete_mechanism)
+    _Text, text("NAME", f"What runs, by its denominator: {_DENOMINATORS}.", autocompletion=from_names(KINDS))
 ]
 DatasetSize: TypeAlias = Annotated[
     _Text,
@@ -77,7 +95,7 @@ SamplingName: TypeAlias = Annotated[
         "NAME",
         f"How batches are drawn: {', '.join(one.value for one in Sampling)} (balls-in-bins: random allocation)"
         " [default: poisson].",
-        autocompletion=_complete_sampling,
+        autocompletion=of_option("sampling"),
     ),
 ]
 AdjacencyName: TypeAlias = Annotated[
@@ -86,6 +104,7 @@ AdjacencyName: TypeAlias = Annotated[
         "NAME",
         f"Neighbours: {', '.join(kind.value for kind in Adjacency)} [default: add-remove; zero-out for sgm with"
         " shuffle, fixed-size or cyclic].",
+        autocompletion=of_option("adjacency"),
     ),
 ]
 Steps: TypeAlias = Annotated[_Text, text("T", "Rounds: noisy updates that are released.")]
@@ -150,7 +169,12 @@ class Described(Quiet):
     calibrated_delta: Annotated[_Text, text("d", "And the delta; 1/N if it was one over the number of records.")] = None
     calibrated_epochs: Annotated[_Text, text("E", "And the epochs.")] = None
     calibrated_with: Annotated[
-        _Text, text("NAME", "And the accountant of the engine: prv, rdp or gdp [default: prv].")
+        _Text,
+        text(
+            "NAME",
+            "And the accountant of the engine: prv, rdp or gdp [default: prv].",
+            autocompletion=of_option("calibrated_with"),
+        ),
     ] = None
 
     def build(self) -> Mechanism:
@@ -176,6 +200,7 @@ class Asked(Group):
         text(
             "NAME",
             "Look at one neighbour only: smaller (a record removed) or larger (one added) [default: the worse of both].",
+            autocompletion=of_option("pair"),
         ),
     ] = None
 

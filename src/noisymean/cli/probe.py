@@ -13,8 +13,10 @@ from noisymean.cli.options import text
 from noisymean.cli.output import console, emit_json, say
 from noisymean.cli.progress import bar
 from noisymean.cli.tables import Column, Kind, columns_of, show
+from noisymean.cli.targets import NAMED
 from noisymean.cli.tones import marked
 from noisymean.errors import InvalidInput
+from noisymean.mechanisms import KINDS
 from noisymean.probe import Finding, probe
 from noisymean.targets.entry import runnable_of
 from noisymean.targets.functions import FunctionOfGradients
@@ -22,19 +24,31 @@ from noisymean.targets.opacus import OpacusRelease, with_options
 from noisymean.targets.protocol import BuiltIn
 from noisymean.targets.registry import NAMES
 
+# The options of an engine: which of them a release has is its own to say.
+_CLIPPINGS, _GRAD_SAMPLES = ("flat", "per_layer", "adaptive"), ("hooks", "functorch", "ew")
+
 
 def command(
     target: Annotated[
         str,
         typer.Argument(
-            metavar="TARGET", show_default=False, help=f"{', '.join(NAMES)}, synthetic, synthetic:NAME or FILE.py:NAME."
+            metavar="TARGET",
+            show_default=False,
+            help=f"{', '.join(NAMES)}, synthetic, synthetic:NAME or FILE.py:NAME.",
+            autocompletion=options.from_names((*NAMED, *(f"synthetic:{name}" for name in KINDS))),
         ),
     ],
     *,
-    loss_reduction: Annotated[str, text("NAME", "Opacus: mean or sum.")] = "mean",
+    loss_reduction: Annotated[
+        str, text("NAME", "Opacus: mean or sum.", autocompletion=options.of_option("loss_reduction"))
+    ] = "mean",
     poisson: Annotated[bool, options.flag("--poisson/--no-poisson", "Opacus: its Poisson sampling on or off.")] = True,
-    clipping: Annotated[str, text("NAME", "Opacus: flat, per_layer or adaptive.")] = "flat",
-    grad_sample_mode: Annotated[str, text("NAME", "Opacus: hooks, functorch or ew.")] = "hooks",
+    clipping: Annotated[
+        str, text("NAME", "Opacus: flat, per_layer or adaptive.", autocompletion=options.from_names(_CLIPPINGS))
+    ] = "flat",
+    grad_sample_mode: Annotated[
+        str, text("NAME", "Opacus: hooks, functorch or ew.", autocompletion=options.from_names(_GRAD_SAMPLES))
+    ] = "hooks",
     dataset_size: options.DatasetSize = None,
     dimension: options.Dimension = None,
     sample_rate: options.SampleRate = None,

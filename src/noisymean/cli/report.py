@@ -18,6 +18,7 @@ from noisymean.cli.pages import page_file, write_page
 from noisymean.cli.progress import bar
 from noisymean.cli.report_runs import PARTS, compared, shown_run
 from noisymean.errors import InvalidInput, NoisymeanError
+from noisymean.mechanisms import KINDS
 from noisymean.report import page
 from noisymean.report.page import banners, sections
 from noisymean.report.page.compare_section import compare_section
@@ -46,6 +47,7 @@ def command(
             "NAMES",
             "The same run under several mechanisms, side by side: easgm,feasgm,asgm,sgm.",
             show_default=False,
+            autocompletion=options.from_list_of(KINDS),
         ),
     ] = None,
     out: Annotated[str | None, options.text("FILE", "The page: FILE.html.", show_default=False)] = None,

@@ -8,7 +8,9 @@ import typer
 
 from noisymean import __version__
 from noisymean.audit import Processes
+from noisymean.choices import did_you_mean, written_as
 from noisymean.cli import options, values
+from noisymean.cli.data import fetch_with_bar
 from noisymean.cli.faults import BAD_INPUT, OUR_FAULT
 from noisymean.cli.options import text
 from noisymean.cli.output import console, emit_json, folder, need_matplotlib, note, say
@@ -16,15 +18,19 @@ from noisymean.cli.progress import progress
 from noisymean.errors import InvalidInput
 from noisymean.paper.experiment import Effort
 from noisymean.paper.experiments import EXPERIMENTS
-from noisymean.paper.reproduction import ALL, TRIALS, Failed, Reproduced, Reproduction
+from noisymean.paper.reproduction import ALL, TRIALS, Failed, Reproduced, Reproduction, counted
 from noisymean.paper.statements import Answer
 from noisymean.report import page
+from noisymean.words import sentence
 
-_NAMES = ", ".join((*EXPERIMENTS, ALL))
+_NAMES = (*EXPERIMENTS, ALL)
 
 
 def command(
-    name: Annotated[str, typer.Argument(metavar="NAME", help=f"Which: {_NAMES}.")],
+    name: Annotated[
+        str,
+        typer.Argument(metavar="NAME", help=f"Which: {', '.join(_NAMES)}.", autocompletion=options.from_names(_NAMES)),
+    ],
     quick: Annotated[bool, options.flag("--quick", "Fewer trials: minutes instead of hours.")] = False,
     out: Annotated[str, text("DIR", "Folder for pictures and data.")] = "out",
     seed: Annotated[str, text("S", "Same seed, same numbers.")] = "0",
@@ -35,7 +41,10 @@ def command(
     """A figure or table of the paper, run again; or all of them.
 
     A picture, NAME.png, its numbers, NAME.csv, and each of the paper's statements about it: agree or differ, with the
-    reason. `all` makes one page of everything, index.html; one that fails does not stop the others.
+    reason. `all` makes one page of everything, index.html; one that fails does not stop the others, and the last line
+    counts what failed.
+
+    Images and releases of Opacus that are needed and not here are fetched; what, how large and how long is said before.
 
     Finished figures are kept in DIR (NAME.json), finished trials in trials.sqlite: the same command goes on from there
     after a kill.
@@ -44,10 +53,13 @@ def command(
     Example:
       noisymean reproduce all --quick --out out
     """
-    if name not in EXPERIMENTS and name != ALL:
-        raise InvalidInput("name", name, f"one of {_NAMES}", "e.g. noisymean reproduce synthetic-delta")
+    known = (*EXPERIMENTS, ALL)
+    chosen = written_as(name, known)
+    if chosen is None:
+        remedy = did_you_mean(name, known) or "e.g. noisymean reproduce synthetic-delta"
+        raise InvalidInput("name", name, f"one of {', '.join(known)}", remedy)
     need_matplotlib()
-    if name == ALL:
+    if chosen == ALL:
         page.need("jinja2")
     place = folder(out)
     effort = Effort(
@@ -58,16 +70,22 @@ def command(
         store=place / TRIALS,
         watch=progress,
     )
-    run = Reproduction(EXPERIMENTS, effort, place, out, note)
-    results = run.all() if name == ALL else [run.one(EXPERIMENTS[name])]
+    run = Reproduction(EXPERIMENTS, effort, place, out, note, fetch_with_bar)
+    results = run.all() if chosen == ALL else [run.alone(EXPERIMENTS[chosen])]
     if json:
-        made = {"page": str(run.page)} if name == ALL else {}
+        made = {"page": str(run.page)} if chosen == ALL else {}
         emit_json({"experiments": [one.record() for one in results], **made, "version": __version__})
     else:
         for result in results:
             _print(result)
-        if name == ALL:
+        if chosen == ALL:
             say(console(), f"Page: {run.page}")
+    # what is read last; beside JSON it is no part of standard output
+    last = sentence(counted(results))
+    if json:
+        note(last)
+    else:
+        say(console(), last)
     if faults := [one for one in results if isinstance(one, Failed)]:
         raise typer.Exit(OUR_FAULT if any(one.ours for one in faults) else BAD_INPUT)
 

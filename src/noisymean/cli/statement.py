@@ -57,7 +57,12 @@ def command(
         str | None, text("TEXT", "The privacy unit, what one record stands for [default: one record].")
     ] = None,
     format: Annotated[
-        str, text("NAME", "text, markdown, or yaml for the registry of deployments.")
+        str,
+        text(
+            "NAME",
+            "text, markdown, or yaml for the registry of deployments.",
+            autocompletion=options.of_option("format"),
+        ),
     ] = Format.TEXT.value,
     out: Annotated[str | None, text("FILE", "Write it there.", show_default=False)] = None,
     no_gdp: Annotated[

@@ -9,14 +9,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Annotated, Any, TypeAlias, final
 
+from noisymean.choices import did_you_mean, written_as
 from noisymean.cli import options, values
-from noisymean.cli.complaints import Missing, option
-from noisymean.cli.mechanism import mechanism_of
+from noisymean.cli.complaints import WANTED, Missing, option, refused
+from noisymean.cli.mechanism import kind_named, mechanism_of
 from noisymean.errors import InvalidInput
 from noisymean.mechanisms import KINDS, SGM, Adjacency, Mechanism, exact_rate
 from noisymean.targets import entry, files
 from noisymean.targets.callable_ import UserCallable
 from noisymean.targets.functions import is_builder, takes_gradients
+from noisymean.targets.libraries.ways import WAYS
+from noisymean.targets.opacus_modes.modes import MODES
 from noisymean.targets.protocol import Structure, Target
 from noisymean.targets.records import Gradients
 from noisymean.targets.registry import NAMES as LIBRARIES
@@ -30,7 +33,12 @@ _Text: TypeAlias = str | None
 class Typed(options.Group):
     """The options of an audit that describe its target."""
 
-    mechanism: Annotated[_Text, options.text("NAME", "As in 'noisymean curve'; of FILE.py:NAME, if known.")] = None
+    mechanism: Annotated[
+        _Text,
+        options.text(
+            "NAME", "As in 'noisymean curve'; of FILE.py:NAME, if known.", autocompletion=options.from_names(KINDS)
+        ),
+    ] = None
     dataset_size: options.DatasetSize = None
     dimension: options.Dimension = None
     sample_rate: options.SampleRate = None
@@ -42,28 +50,60 @@ class Typed(options.Group):
     ] = False
     adjacency: Annotated[
         _Text,
-        options.text("NAME", "Neighbours of a synthetic target: add-remove or zero-out [default: as in account]."),
+        options.text(
+            "NAME",
+            "Neighbours of a synthetic target: add-remove or zero-out [default: as in account].",
+            autocompletion=options.of_option("adjacency"),
+        ),
     ] = None
     noise_multiplier: Annotated[_Text, options.text("s", "Noise over the clipping bound.")] = None
     max_grad_norm: Annotated[_Text, options.text("C", "Clipping bound [default: 0.1].")] = None
-    gradients: Annotated[_Text, options.text("KIND", "random, zero, aligned or opposed [default: random].")] = None
+    gradients: Annotated[
+        _Text,
+        options.text(
+            "KIND",
+            "random, zero, aligned or opposed [default: random].",
+            autocompletion=options.of_option("gradients"),
+        ),
+    ] = None
     steps: options.Steps = None
     images: Annotated[
         _Text,
         options.text(
-            "NAME", "For a method, or for Opacus to train on: mnist, fashion-mnist or cifar10.", "--images", "--data"
+            "NAME",
+            "For a method, or for Opacus to train on: mnist, fashion-mnist or cifar10.",
+            "--images",
+            "--data",
+            autocompletion=options.of_option("images"),
         ),
     ] = None
     data_dir: Annotated[_Text, options.text("DIR", "Images in torchvision's layout.")] = None
     fixed: Annotated[
         bool, options.flag("--fixed", "opacus --data: rate and denominator are constants, as after 'fix'.")
     ] = False
-    loss_reduction: Annotated[str, options.text("NAME", "For Opacus: mean or sum.")] = "mean"
+    loss_reduction: Annotated[
+        str,
+        options.text("NAME", "For Opacus: mean or sum.", autocompletion=options.of_option("loss_reduction")),
+    ] = "mean"
     poisson: Annotated[
         bool, options.flag("--poisson/--no-poisson", "For Opacus 0.14.0 and 0.15.0: their poisson option.")
     ] = True
-    mode: Annotated[str, options.text("NAME", "For Opacus: replay gradients, or compute them in full.")] = "replay"
-    denominator: Annotated[str, options.text("NAME", "For dpsur: paper (the batch) or code (another batch).")] = "paper"
+    mode: Annotated[
+        str,
+        options.text(
+            "NAME",
+            "For Opacus: replay gradients, or compute them in full.",
+            autocompletion=options.of_option("mode"),
+        ),
+    ] = "replay"
+    denominator: Annotated[
+        str,
+        options.text(
+            "NAME",
+            "For dpsur: paper (the batch) or code (another batch).",
+            autocompletion=options.of_option("denominator"),
+        ),
+    ] = "paper"
     device: Annotated[str, options.text("NAME", "For Opacus: auto (an accelerator if there is one), cpu or cuda.")] = (
         "auto"
     )
@@ -149,8 +189,16 @@ def _training(text: str, typed: Typed) -> Target:
     sizes = ("dataset_size", "batch_size", "noise_multiplier", "max_grad_norm", "steps")
     typed.only("Opacus training on images", *sizes, "images", "data_dir", "fixed")
     typed.need("batch_size")
-    images, release = typed.images or "", release_named(text)
+    images, release = _images(typed), release_named(text)
     return real_training(images, release=release, fixed=typed.fixed, data_dir=typed.data_dir, **typed.settings())
+
+
+def _images(typed: Typed) -> str:
+    """The set of images, by its own name: what is kept of a run is found again by it."""
+    name = written_as(typed.images or "mnist", WANTED["images"].names)
+    if name is None:
+        raise refused("images", typed.images)
+    return name
 
 
 def _method(text: str, typed: Typed, seed: int) -> Target:
@@ -161,7 +209,7 @@ def _method(text: str, typed: Typed, seed: int) -> Target:
     name, _, release = text.partition("==")
     own = ("denominator",) if name == "dpsur" else ("loss_reduction", "poisson", "mode", "device")
     typed.only(name, "dataset_size", "sample_rate", "noise_multiplier", "max_grad_norm", "images", "data_dir", *own)
-    settings, images = {**typed.settings(), "data_dir": typed.data_dir}, typed.images or "mnist"
+    settings, images = {**typed.settings(), "data_dir": typed.data_dir}, _images(typed)
     if name == "dpsur":
         if release:
             raise InvalidInput("target", text, "dpsur without a release", "its step is its own, not that of Opacus")
@@ -185,12 +233,11 @@ def _on_gradients(kind: str, text: str, typed: Typed, seed: int) -> Target:
     """What a probe runs, on gradients of our making."""
     typed.only(kind, "mechanism", *_RUN)
     typed.need("dataset_size", "dimension", "noise_multiplier")
-    if typed.mechanism is not None and typed.mechanism not in KINDS:
-        raise InvalidInput("mechanism", typed.mechanism, f"one of {', '.join(KINDS)}", "or left out: a test is learned")
+    mechanism = None if typed.mechanism is None else kind_named(typed.mechanism).name
     return entry.target_of(
         text,
         **typed.settings(),
-        mechanism=typed.mechanism,
+        mechanism=mechanism,
         gradients=values.choice("gradients", typed.gradients or Gradients.RANDOM.value, Gradients),
         gradient_seed=seed,
     )
@@ -202,6 +249,8 @@ BUILDERS: dict[str, Callable[[str, Typed, int], Target]] = {
     **dict.fromkeys(("dpsgd-hf", "dpsur", "dp-feta", "privimage"), _method),
 }
 NAMES = ("synthetic", *LIBRARIES, "FILE.py:NAME")
+# What of these is typed as it stands, by the shell too.
+NAMED = tuple(dict.fromkeys((*RUNNABLES, *(f"opacus:{mode.name}" for mode in MODES), *WAYS)))
 
 
 def target_of(text: str, typed: Typed, seed: int) -> Target:
@@ -212,7 +261,10 @@ def target_of(text: str, typed: Typed, seed: int) -> Target:
     if word not in BUILDERS or (word == "synthetic" and text != word):
         if word in RUNNABLES and word != "synthetic":
             return _on_gradients(f"a way of {word}", text, typed, seed)
-        raise InvalidInput("target", text, f"one of {', '.join(NAMES)}", "e.g. noisymean audit mine.py:release")
+        meant = did_you_mean(text, NAMED)
+        raise InvalidInput(
+            "target", text, f"one of {', '.join(NAMES)}", meant or "e.g. noisymean audit mine.py:release"
+        )
     if word == "opacus" and ":" in text:
         return _on_gradients("a mode of Opacus", text, typed, seed)
     return BUILDERS[word](text, typed, seed)

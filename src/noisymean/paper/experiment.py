@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TypeAlias, final
 
 from noisymean.numerics.logs import Array
+from noisymean.paper.needed import Needs
 from noisymean.paper.panels import Figure
 from noisymean.paper.rows import Row, Table, levels
 from noisymean.paper.statements import PaperStatement
@@ -45,8 +46,8 @@ class Effort:
 class Experiment:
     """A figure, a table or the theorems of the paper. `name` is what `noisymean reproduce` takes, `place` where the paper has it.
 
-    `notes` are what is to be known beside the paper's statements. Rows that are not `complete`, because a part of them could not
-    be had, are shown but not saved for the next run.
+    `needs` is what has to be fetched for it, `notes` are what is to be known beside the paper's statements. Rows that are not
+    `complete`, because a part of them could not be had, are shown but not saved for the next run.
     """
 
     name: str
@@ -58,3 +59,4 @@ class Experiment:
     statements: tuple[PaperStatement, ...] = ()
     notes: Callable[[Table], Sequence[str]] = lambda table: ()
     complete: Callable[[Table], bool] = lambda table: True
+    needs: Callable[[Effort], Needs] = lambda effort: Needs()

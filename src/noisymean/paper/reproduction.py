@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import shlex
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,8 +17,10 @@ from time import perf_counter
 from typing import final
 
 from noisymean.errors import InvalidInput, NoisymeanError
+from noisymean.paper import data
 from noisymean.paper import page as pages
 from noisymean.paper.experiment import Effort, Experiment
+from noisymean.paper.needed import Fetch, in_words, missing, provide
 from noisymean.paper.rows import Table
 from noisymean.paper.saved_rows import SavedRows, load_rows, run_key, save_rows, written_whole
 from noisymean.paper.statements import Comparison
@@ -74,6 +76,13 @@ class Failed:
         return {**_described(self.experiment), "fault": self.fault}
 
 
+def counted(results: Sequence[Reproduced | Failed]) -> str:
+    """How many are done, and which failed: what is to be read last."""
+    failed = [one.experiment.name for one in results if isinstance(one, Failed)]
+    many = f"{len(results) - len(failed)} of {len(results)} done"
+    return f"{many}, {len(failed)} failed: {', '.join(failed)}" if failed else f"{many}, none failed"
+
+
 def _described(experiment: Experiment) -> dict[str, object]:
     return {"name": experiment.name, "place": experiment.place, "shows": experiment.shows, "claims": []}
 
@@ -81,21 +90,37 @@ def _described(experiment: Experiment) -> dict[str, object]:
 @final
 @dataclass(frozen=True)
 class Reproduction:
-    """Experiments of one effort into one folder, which the user typed as `typed_folder`; `note` is told how far it is."""
+    """Experiments of one effort into one folder, which the user typed as `typed_folder`; `note` is told how far it is.
+
+    `fetch` brings a set of images into the cache.
+    """
 
     experiments: Mapping[str, Experiment]
     effort: Effort
     folder: Path
     typed_folder: str
     note: Callable[[str], None]
+    fetch: Fetch = data.fetch
 
     @property
     def page(self) -> Path:
         return self.folder / "index.html"
 
+    def _say_what_is_fetched(self, experiments: Iterable[Experiment]) -> None:
+        """Before anything is: what these need that is not here, how large it is and how long that takes."""
+        needs = [one.needs(self.effort) for one in experiments if self._before(one) is None]
+        if downloads := missing(needs, self.effort.data_dir):
+            self.note(in_words(downloads))
+
+    def alone(self, experiment: Experiment) -> Reproduced:
+        """One experiment, and nothing but it."""
+        self._say_what_is_fetched([experiment])
+        return self.one(experiment)
+
     def all(self) -> list[Reproduced | Failed]:
         """Every experiment, whatever happens to the others. The page is there from the first one on, and grows."""
         results: list[Reproduced | Failed] = []
+        self._say_what_is_fetched(self.experiments.values())
         for experiment in self.experiments.values():
             try:
                 results.append(self.one(experiment))
@@ -117,18 +142,24 @@ class Reproduction:
         def announce(what: str) -> None:
             self.note(f"{experiment.name}: {what}, {perf_counter() - start:.0f} s")
 
-        data, saved, picture = (self.folder / f"{experiment.name}.{end}" for end in ("csv", "json", "png"))
+        numbers, saved, picture = (self.folder / f"{experiment.name}.{end}" for end in ("csv", "json", "png"))
         key = run_key(experiment.name, self.effort)
-        before = load_rows(saved, key)
+        before = self._before(experiment)
         if before is not None:
             announce("kept from an earlier run")
+        else:
+            provide(experiment.needs(self.effort), self.fetch, self.effort.data_dir)
         rows = before or SavedRows(Table(experiment.rows(self.effort, announce)), perf_counter() - start)
         with _writing(self.folder):
             if before is None and experiment.complete(rows.table):
                 save_rows(saved, key, rows)
-            _write_csv(rows.table, data)
+            _write_csv(rows.table, numbers)
             plots.save(experiment.picture(rows.table), picture)
-        return Reproduced(experiment, rows, before is not None, data, picture)
+        return Reproduced(experiment, rows, before is not None, numbers, picture)
+
+    def _before(self, experiment: Experiment) -> SavedRows | None:
+        """Its rows, if an earlier run of the same effort has left them."""
+        return load_rows(self.folder / f"{experiment.name}.json", run_key(experiment.name, self.effort))
 
     def command(self, name: str) -> str:
         """What to type to reproduce just this."""

@@ -139,6 +139,11 @@ def audit_opacus(
     return [results[version] for version in versions]
 
 
+def not_kept(versions: Sequence[str]) -> tuple[str, ...]:
+    """Those of `versions` that have to be run: no earlier audit has kept their result."""
+    return tuple(version for version in versions if _kept(version) is None)
+
+
 def audit_release(version: str) -> Audited:
     """One release; whatever goes wrong is part of the result, and such a result is not kept."""
     start = perf_counter()

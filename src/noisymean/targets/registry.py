@@ -11,6 +11,7 @@ import importlib
 from collections.abc import Mapping
 from typing import Any
 
+from noisymean.choices import did_you_mean
 from noisymean.errors import InvalidInput
 from noisymean.targets.files import place_of
 from noisymean.targets.functions import in_file
@@ -88,5 +89,6 @@ def runnable_named(text: str, built_in: BuiltIn) -> Runnable:
         return runnable
     if ".py:" not in text:
         allowed = f"{', '.join(NAMES)}, synthetic or FILE.py:NAME"
-        raise InvalidInput("target", text, allowed, "e.g. noisymean probe opacus==0.15.0")
+        meant = did_you_mean(word, RUNNABLES)
+        raise InvalidInput("target", text, allowed, meant or "e.g. noisymean probe opacus==0.15.0")
     return in_file(*place_of(text), built_in)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import final
 
+from noisymean.choices import did_you_mean, written_as
 from noisymean.errors import InvalidInput
 
 
@@ -78,12 +79,13 @@ CATALOGUE = {
 
 
 def named(name: str) -> Dataset:
-    """The set of that name.
+    """The set of that name, however it is written.
 
-    >>> named("cifar10").shape
+    >>> named("CIFAR-10").shape
     (32, 32, 3)
     """
-    try:
-        return CATALOGUE[name]
-    except KeyError:
-        raise InvalidInput("dataset", name, f"one of {', '.join(CATALOGUE)}", "see 'noisymean data list'") from None
+    found = written_as(name, CATALOGUE)
+    if found is None:
+        remedy = did_you_mean(name, CATALOGUE) or "see 'noisymean data list'"
+        raise InvalidInput("dataset", name, f"one of {', '.join(CATALOGUE)}", remedy)
+    return CATALOGUE[found]

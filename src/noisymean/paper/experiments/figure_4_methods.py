@@ -134,4 +134,5 @@ EXPERIMENT = Experiment(
     picture=method_audits.picture,
     finding=method_audits.finding,
     statements=in_order(vars()),
+    needs=method_audits.needs(*dict.fromkeys(one.audited for one in METHODS.values() if one.audited is not None)),
 )

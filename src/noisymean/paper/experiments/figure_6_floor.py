@@ -45,4 +45,5 @@ EXPERIMENT = Experiment(
     picture=method_audits.picture,
     finding=method_audits.finding,
     statements=in_order(vars()),
+    needs=method_audits.needs(RELEASE),
 )

@@ -20,6 +20,7 @@ from noisymean.outward import at_least, at_most
 from noisymean.paper import data
 from noisymean.paper.audits import RESIDUAL, run_audit, word_of
 from noisymean.paper.experiment import Announce, Effort, Experiment
+from noisymean.paper.needed import Needs
 from noisymean.paper.panels import Figure, Panel, curve_panels
 from noisymean.paper.real_training import real_training
 from noisymean.paper.rows import Row, Table, curve_rows, levels, number
@@ -177,4 +178,5 @@ EXPERIMENT = Experiment(
     picture=picture,
     finding=finding,
     statements=in_order(vars()),
+    needs=lambda effort: Needs(("mnist",), torch=True),
 )

@@ -7,7 +7,7 @@ run each method built on Opacus is audited again with loss_reduction="sum", whos
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import final
@@ -20,6 +20,7 @@ from noisymean.outward import at_least
 from noisymean.paper.audits import OPTIMAL, run_audit, word_of
 from noisymean.paper.experiment import Announce, Effort
 from noisymean.paper.methods import METHODS, opacus_method
+from noisymean.paper.needed import Needs
 from noisymean.paper.panels import Figure, Panel, curve_panels
 from noisymean.paper.rows import Row, Table, curve_rows, levels, number
 from noisymean.paper.statements import Judgement, agreement, undecided
@@ -49,6 +50,11 @@ class Case:
     method: str
     target: Target
     twin: Target | None = None
+
+
+def needs(*releases: str) -> Callable[[Effort], Needs]:
+    """All sets of images, and these releases of Opacus."""
+    return lambda effort: Needs(DATASETS, releases, torch=True)
 
 
 def on_opacus(name: str, dataset: str, effort: Effort, *, release: str | None = None, dataset_size: int = 4) -> Case:

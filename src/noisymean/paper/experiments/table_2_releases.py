@@ -13,10 +13,11 @@ from itertools import groupby
 
 from noisymean.errors import NoisymeanError
 from noisymean.paper.experiment import Announce, Effort, Experiment
+from noisymean.paper.needed import Needs
 from noisymean.paper.panels import Figure, canvas
 from noisymean.paper.rows import Row, Table
 from noisymean.paper.statements import Check, Judgement, PaperStatement, agreement, in_order, undecided
-from noisymean.probe.code_audit import ADAPTIVE, MEAN, NO_POISSON, SUM, Audited, audit_opacus
+from noisymean.probe.code_audit import ADAPTIVE, MEAN, NO_POISSON, SUM, Audited, audit_opacus, not_kept
 from noisymean.probe.finding import Bearing, Severity
 from noisymean.probe.laws import Kind
 from noisymean.targets.opacus_releases.releases import VERSIONS, Release
@@ -44,10 +45,14 @@ _COLUMNS = {
 }
 
 
+def _releases(effort: Effort) -> Sequence[str]:
+    return QUICK if effort.quick else VERSIONS
+
+
 def rows(effort: Effort, announce: Announce) -> list[Row]:
     """One row for each release."""
     audited = audit_opacus(
-        QUICK if effort.quick else VERSIONS,
+        _releases(effort),
         jobs=max(effort.jobs, 2),
         progress=lambda one, done, total: announce(f"{one.version}, {done} of {total}"),
     )
@@ -334,4 +339,5 @@ EXPERIMENT = Experiment(
     notes=notes,
     complete=lambda table: not any(row["fault"] for row in table),
     statements=in_order(vars()),
+    needs=lambda effort: Needs(releases=not_kept(_releases(effort)), torch=True),
 )
