@@ -47,8 +47,8 @@ class RunCurves:
     guarantee: Array | None
 
 
-# False positive rates down to 10^-300, in powers whose exponents grow evenly in their logarithm.
-_RARE: Array = 10.0 ** -np.geomspace(0.02, 300.0, 56)[::-1]
+# False positive rates down to 10^-300, in powers whose exponents grow evenly, and near 1 evenly in their logarithm.
+_RARE: Array = 10.0 ** -np.union1d(np.linspace(20.0, 300.0, 113), np.geomspace(0.02, 20.0, 56))[::-1]
 # A test that errs less than this on either side puts the whole curve into a corner.
 _CORNER = 0.02
 

@@ -241,15 +241,15 @@ def test_a_missing_guarantee_has_its_reason(tmp_path: Path) -> None:
     assert "guarantee none known" in seen
     assert "guarantee none known no upper bound is known for this run" in seen
     assert "for any pair of neighbours" not in seen
-    assert "No guarantee is known: no epsilon below a billion is proved" in seen
+    assert "No guarantee is known: no ε below a billion is proved" in seen
     # once, beside the number, and not among the notes again
-    assert seen.count("no epsilon below a billion is proved") == 1
+    assert seen.count("no ε below a billion is proved") == 1
     assert "Fix the sampling rate q as well." in seen
     assert "fix(optimizer, denominator=6" in seen
 
 
 def commands_in(path: Path, start: str) -> list[str]:
-    found = re.findall(r"<pre class=\"wrap\"><code>(.*?)</code></pre>", path.read_text(), flags=re.DOTALL)
+    found = re.findall(r"<pre class=\"wrap\"><code[^>]*>(.*?)</code></pre>", path.read_text(), flags=re.DOTALL)
     texts = ["".join(Text(one).words) for one in found]
     return [one for one in texts if one.startswith(start)]
 
@@ -376,7 +376,7 @@ def test_every_part_says_what_it_rests_on(folder: Path) -> None:
     for row in (
         "sampler Poisson told: --sampling, or its default",
         "rate 1 told: --sample-rate",
-        "denominator N*q = 9 told: --mechanism easgm",
+        "denominator N·q = 9 told: --mechanism easgm",
         "noise 5 told: --noise-multiplier",
         "adjacency one record added or removed told: --adjacency and --pair, or their defaults",
         "records 9 told: --dataset-size",

@@ -32,7 +32,8 @@ from noisymean.cli.output import note
 from noisymean.errors import NoisymeanError
 from noisymean.outward import at_least, at_most
 from noisymean.probe.conclusions import Denominator
-from noisymean.probe.finding import Finding, Sampling, Severity
+from noisymean.probe.finding import Finding, Severity
+from noisymean.probe.judgement import obstacle
 from noisymean.probe.laws import Kind
 from noisymean.report.account_words import lost_and_claimed
 from noisymean.report.page.records import AuditRecord
@@ -209,32 +210,19 @@ def of_probe(found: Finding, answer: Account | None, refusal: str | None) -> Jud
     leaks = [one.words for one in found.remarks if one.severity is Severity.LEAK]
     doubts = [one.words for one in found.doubts if one.severity is not Severity.LEAK]
     denominator = of_kind(found.target, found.kind, found.denominator)
-    obstacle = _obstacle(found) or (doubts[0] if doubts else None) or refusal
+    unknown = obstacle(found) or (doubts[0] if doubts else None) or refusal
     loss: Loss
     if accounted is None:
         loss = NoEpsilon(refusal or "no run was described")
     else:
-        loss = NoEpsilon(obstacle) if obstacle is not None else accounted.loss
+        loss = NoEpsilon(unknown) if unknown is not None else accounted.loss
     if denominator.standing is Standing.VIOLATED or leaks:
         return Judgement(found.target, Standing.VIOLATED, leaks[0] if leaks else denominator.why, loss)
     if accounted is not None and accounted.standing is Standing.VIOLATED:
         return Judgement(found.target, Standing.VIOLATED, accounted.why, loss)
-    if obstacle is not None:
-        return Judgement(found.target, Standing.UNJUDGED, obstacle, loss)
+    if unknown is not None:
+        return Judgement(found.target, Standing.UNJUDGED, unknown, loss)
     return Judgement(found.target, Standing.CLEAR, denominator.why, loss, open=accounted is not None and accounted.open)
-
-
-def _obstacle(found: Finding) -> str | None:
-    """What the probe could not establish."""
-    if found.kind is Kind.UNKNOWN:
-        return f"its denominator is not known ({found.denominator})"
-    if found.rates.sampling in (Sampling.UNKNOWN, Sampling.SHUFFLED, Sampling.PARTS):
-        return f"its sampling is {found.rates.sampling.value}, which no accounting here covers"
-    if not found.noise.shares_denominator:
-        return "its noise was not seen to be divided by what the gradients are divided by"
-    if not found.clipping.sound:
-        return "that it clips was not seen"
-    return None
 
 
 def of_code_record(found: CodeRecord) -> list[Judgement]:

@@ -1,4 +1,4 @@
-"""`noisymean report`: one self-contained page of accounts, audits and code audits."""
+"""`noisymean report`: one self-contained page of accounts, audits, probes and code audits."""
 
 from __future__ import annotations
 
@@ -16,13 +16,17 @@ from noisymean.cli.given import STANDARD_INPUT, content, shown
 from noisymean.cli.output import console, emit_json, say
 from noisymean.cli.pages import page_file, write_page
 from noisymean.cli.progress import bar
-from noisymean.cli.report_runs import PARTS, compared, shown_run
+from noisymean.cli.report_runs import PARTS, compared, probed_run, shown_run
 from noisymean.errors import InvalidInput, NoisymeanError
 from noisymean.mechanisms import KINDS
 from noisymean.report import page
 from noisymean.report.page import banners, sections
 from noisymean.report.page.compare_section import compare_section
-from noisymean.report.page.records import AccountRecord, AuditRecord, Record, record_of
+from noisymean.report.page.probe_section import probe_section
+from noisymean.report.page.probes import ProbeRecord
+from noisymean.report.page.recognised import Record, record_of
+from noisymean.report.page.records import AccountRecord, AuditRecord
+from noisymean.report.page.releases import CodeRecord
 from noisymean.report.page.section import Section
 from noisymean.report.page.untrusted import BadRecord, parsed, text_of
 
@@ -35,7 +39,7 @@ def command(
         typer.Argument(
             metavar="[FILE.json]...",
             show_default=False,
-            help="What account, audit or code-audit printed with --json; - is standard input.",
+            help="What account, audit, probe or code-audit printed with --json; - is standard input.",
         ),
     ] = None,
     *,
@@ -129,14 +133,19 @@ def _told(answer: Account, tell: Callable[..., None]) -> Account:
 
 def _section(found: Record, name: str, tell: Callable[..., None]) -> tuple[Section, list[gate.Judgement]]:
     """What is shown of a file, and what it says to a script."""
-    if isinstance(found, AccountRecord):
-        try:
-            run = shown_run(found.asked, tell, stated=found)
-        except BadRecord:
-            raise
-        except NoisymeanError as fault:
-            raise BadRecord(f"{found.file}: {fault}") from None
-        return sections.account_section(run, name), [gate.of_account(run.answer)]
     if isinstance(found, AuditRecord):
         return sections.audit_section(found, name), [gate.of_audit_record(found)]
-    return sections.code_section(found, name), gate.of_code_record(found)
+    if isinstance(found, CodeRecord):
+        return sections.code_section(found, name), gate.of_code_record(found)
+    try:
+        if isinstance(found, ProbeRecord):
+            probed = probed_run(found)
+            answer, refused = (None, None) if probed is None else (probed.account, probed.because)
+            judged = gate.of_probe(found.finding, answer, refused if answer is None else None)
+            return probe_section(found, probed, name), [judged]
+        run = shown_run(found.asked, tell, stated=found)
+        return sections.account_section(run, name), [gate.of_account(run.answer)]
+    except BadRecord:
+        raise
+    except NoisymeanError as fault:
+        raise BadRecord(f"{found.file}: {fault}") from None

@@ -12,8 +12,11 @@ from noisymean.cli.account import run_of
 from noisymean.cli.given import compare
 from noisymean.errors import InvalidInput
 from noisymean.mechanisms import KINDS, Adjacency, with_public_size
+from noisymean.probe.finding import RunVerdict
+from noisymean.probe.judgement import verdict_on
 from noisymean.report import plots, run_plots
 from noisymean.report.asked_run import AskedRun
+from noisymean.report.page.probes import ProbeRecord
 from noisymean.report.page.records import AccountRecord
 from noisymean.report.page.sections import ShownRun
 from noisymean.run_curves import growth, in_the_corner, rare_curves, run_curves
@@ -73,6 +76,16 @@ def shown_run(asked: AskedRun, tell: Callable[..., None], stated: AccountRecord 
         file="" if stated is None else stated.file,
         asked_pair=asked.pair,
     )
+
+
+def probed_run(found: ProbeRecord) -> RunVerdict | None:
+    """The verdict on the run that was described to a probe: accounted for again, and judged by what the probe had found."""
+    if found.account is None:
+        return None if found.refused is None else RunVerdict("undetermined", found.refused)
+    verdict = verdict_on(found.finding, found.account.asked.account())
+    if verdict.account is not None:
+        compare(found.account, verdict.account)
+    return verdict
 
 
 def compared(names: str, described: options.Described, asked: options.Asked) -> list[AskedRun]:

@@ -16,7 +16,8 @@ from noisymean.cli.progress import bar
 from noisymean.errors import InvalidInput, NoisymeanError, Shown
 from noisymean.gdp import MOST_ACCOUNTS
 from noisymean.report.files import whole_file
-from noisymean.report.page.records import AccountRecord, record_of
+from noisymean.report.page.recognised import record_of
+from noisymean.report.page.records import AccountRecord
 from noisymean.report.page.untrusted import BadRecord, parsed, text_of
 from noisymean.statement import Deployment, Format, Statement, statement
 

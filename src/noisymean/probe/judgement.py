@@ -10,7 +10,8 @@ from noisymean.accountant import account
 from noisymean.accounts import Account
 from noisymean.errors import Undefined
 from noisymean.mechanisms import Mechanism
-from noisymean.probe.finding import Finding, RunNumbers, RunVerdict
+from noisymean.probe.finding import Finding, RunNumbers, RunVerdict, Sampling
+from noisymean.probe.laws import Kind
 from noisymean.words import Said
 
 
@@ -26,12 +27,12 @@ def judged(found: Finding, numbers: RunNumbers, *, steps: int | Callable[[Mechan
         # its leakage is there whatever else is; whether its guarantee is, is decided below
         mechanism = found.at_least(**numbers)
         count = steps if isinstance(steps, int) else steps(mechanism)
-        return replace(found, run=_verdict(found, account(mechanism, steps=count, delta=delta)))
+        return replace(found, run=verdict_on(found, account(mechanism, steps=count, delta=delta)))
     except Undefined as fault:
         return replace(found, run=RunVerdict("undetermined", str(fault)))
 
 
-def _verdict(found: Finding, answer: Account) -> RunVerdict:
+def verdict_on(found: Finding, answer: Account) -> RunVerdict:
     """What the accountant says of the mechanism stands only as far as the mechanism was established."""
     if not found.doubts:
         return RunVerdict(answer.verdict, found.limits, answer)
@@ -43,3 +44,16 @@ def _verdict(found: Finding, answer: Account) -> RunVerdict:
         unproved=(*answer.unproved, Said(found.reasons)),
     )
     return RunVerdict(kept.verdict, found.reasons, kept)
+
+
+def obstacle(found: Finding) -> str | None:
+    """What the probe could not establish."""
+    if found.kind is Kind.UNKNOWN:
+        return f"its denominator is not known ({found.denominator})"
+    if found.rates.sampling in (Sampling.UNKNOWN, Sampling.SHUFFLED, Sampling.PARTS):
+        return f"its sampling is {found.rates.sampling.value}, which no accounting here covers"
+    if not found.noise.shares_denominator:
+        return "its noise was not seen to be divided by what the gradients are divided by"
+    if not found.clipping.sound:
+        return "that it clips was not seen"
+    return None

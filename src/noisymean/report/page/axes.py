@@ -12,6 +12,8 @@ from typing import Any
 
 from noisymean.written import plain, power
 
+# Less than this is drawn as zero: whoever draws divides by the length of an axis.
+SEEN = 1e-290
 # On a log axis over less than this many powers of ten the powers alone would be too few.
 _SHORT = 1.7
 # From here on, or below, all labels of an axis are powers.

@@ -23,6 +23,9 @@ from noisymean.written import plain
 _WEAK_EPSILON, _WEAK_DELTA = 10.0, 0.1
 Look: TypeAlias = Literal["good", "bad", "unknown"]
 
+WHETHER = "Whether a particular run breaks its promise depends on its settings: 'noisymean account' says so."
+REPLACED = "The promise was made for one record added or removed. A replaced record is one removed and one added."
+
 # Every verdict that a part of a page can have, from worst to best: how it looks, and in a few words.
 LOOKS: dict[str, tuple[Look, str]] = {
     "violated": ("bad", "promise not kept"),
@@ -112,7 +115,7 @@ def account_banner(answer: Account) -> Banner:
             return Banner.of(
                 "violated",
                 f"{capital(this_run)} not kept{when}: {claim} is promised, and at least {leaked} is certainly lost{fixed}.",
-                "The promise was made for one record added or removed. A replaced record is one removed and one added."
+                REPLACED
                 if replaced
                 else "This does not rest on an estimate. Two datasets are named below that differ in one person's record and"
                 " that can be told apart from what the run releases, better than the promise allows.",
@@ -157,14 +160,14 @@ def guesses(curves: RunCurves) -> str:
     )
     return (
         "As a game: someone who knows all records but one guesses from the released updates whether that one was used. Guessing"
-        f" blindly is right in 50 % of the cases. The promise allows about {_percent(claimed, format)}; on the datasets that are"
-        f" named below the guess is right in {_percent(leaked, at_least)}."
+        f" blindly is right in 50 % of the cases. The promise allows {_percent(claimed, format, 'about ')}; on the datasets that"
+        f" are named below the guess is right in {_percent(leaked, at_least)}."
     )
 
 
-def _percent(value: float, rounded: Rounding) -> str:
+def _percent(value: float, rounded: Rounding, about: str = "") -> str:
     """99.99 stays below 100, because certainty is never reached."""
-    return "more than 99.99 %" if value > 99.99 else f"{rounded(value, '.2f' if value > 99.0 else '.1f')} %"
+    return "more than 99.99 %" if value > 99.99 else f"{about}{rounded(value, '.2f' if value > 99.0 else '.1f')} %"
 
 
 def remedy(answer: Account) -> tuple[str, ...]:
@@ -249,7 +252,7 @@ def code_banner(found: CodeRecord) -> Banner:
             "data-dependent",
             f"{unsound} of {what} divide the noisy sum by a number that depends on the data: what their accountants"
             " report is not proved for what they release.",
-            "Whether a particular run breaks its promise depends on its settings: 'noisymean account' says so.",
+            WHETHER,
         )
     if unclear := counted[Denominator.UNKNOWN]:
         return Banner.of("unknown", f"For {unclear} of {what} it could not be found what is divided by.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from noisymean.accounts import Account
+from noisymean.mechanisms import Adjacency
 from noisymean.report import account_words
 from noisymean.report.page import banners, printed
 from noisymean.report.page.banners import Banner
@@ -12,7 +13,7 @@ from noisymean.report.page.pair_shown import gradients_of, symbols_of
 from noisymean.report.page.range_figure import range_block
 from noisymean.report.page.section import Section
 from noisymean.report.ranges import Range
-from noisymean.written import typeset
+from noisymean.written import for_people, typeset
 
 
 def compare_section(answers: Sequence[Account], name: str) -> Section:
@@ -37,7 +38,7 @@ def compare_section(answers: Sequence[Account], name: str) -> Section:
             ),
             "rows": [_row(answer) for answer in answers],
             "unproved": [
-                (label, reasons)
+                (label, for_people(reasons))
                 for answer, label in zip(answers, names, strict=True)
                 if (reasons := account_words.why_no_guarantee(answer)) is not None
             ],
@@ -59,15 +60,15 @@ def compare_section(answers: Sequence[Account], name: str) -> Section:
 
 def _row(answer: Account) -> list[object]:
     """A line of the table; the verdict is marked."""
-    look, label = banners.LOOKS[answer.verdict]
+    look, _ = banners.LOOKS[answer.verdict]
     mechanism = answer.mechanism
     return [
         mechanism.name.upper(),
         typeset(mechanism.denominator_in_words()),
-        mechanism.rate_in_words(),
+        for_people(mechanism.rate_in_words()),
         f"{answer.steps:,}",
         *banners.three(answer).values(),
-        {"text": f"{answer.verdict}: {label}", "kind": look},
+        {"text": answer.verdict, "kind": look},
     ]
 
 
@@ -76,7 +77,7 @@ def _common_grounds(answers: Sequence[Account]) -> list[tuple[str, str, str]]:
     common = []
     for each in zip(*(account_words.grounds(answer) for answer in answers), strict=True):
         values = {one.value for one in each}
-        value = each[0].value if len(values) == 1 else "as in the table above"
+        value = for_people(each[0].value) if len(values) == 1 else "as in the table above"
         option = each[0].how if len({one.how for one in each}) == 1 else "--compare, and the options of each"
         common.append((each[0].about.value, value, f"{each[0].known}: {option}"))
     return common
@@ -87,8 +88,10 @@ def _banner(answers: Sequence[Account]) -> Banner:
     total, worst = len(answers), banners.worst([answer.verdict for answer in answers])
     these = [answer for answer in answers if answer.verdict == worst]
     names = ", ".join(answer.mechanism.name.upper() for answer in these)
-    how_many = f"all {total}" if len(these) == total else f"{len(these)} of {total}"
-    same = "All other settings are the same; what is claimed does not depend on the denominator, and what is lost does."
+    how_many = f"{len(these)} of {total}" if len(these) < total else "both" if total == 2 else f"all {total}"
+    fixed = f" (at {' = '.join(banners.asked(answers[0]))})"
+    replaced = answers[0].adjacency is Adjacency.REPLACE_ONE
+    same = "All other settings are the same."
     match worst:
         case "violated":
             lead = max(these, key=lambda answer: banners.account_banner(answer).lost)
@@ -96,14 +99,19 @@ def _banner(answers: Sequence[Account]) -> Banner:
                 f"{banners.symbol(lead)} = {banners.three(lead)[which]}" for which in ("claimed", "leakage")
             )
             head = (
-                f"Under {how_many} mechanisms the promised privacy is not kept ({names}). The worst is"
-                f" {lead.mechanism.name.upper()}: {claim} is promised, and at least {leaked} is certainly lost."
+                f"Under {how_many} mechanisms the promised privacy is not kept{' when a record is replaced' if replaced else ''}"
+                f" ({names}). The worst is {lead.mechanism.name.upper()}: {claim} is promised, and at least {leaked} is"
+                f" certainly lost{fixed}."
             )
-            return Banner.of("violated", head, same, banners.account_banner(lead).lost)
+            return Banner.of(
+                "violated", head, f"{same} {banners.REPLACED}" if replaced else same, banners.account_banner(lead).lost
+            )
         case "undetermined":
-            head = f"Under {how_many} mechanisms it is not known whether the promised privacy is kept ({names})."
+            head = f"Under {how_many} mechanisms it is not known whether the promised privacy is kept ({names}){fixed}."
             return Banner.of("undetermined", head, f"Under none of them is it known to be broken. {same}")
         case _:
             return Banner.of(
-                "holds", f"Under {how_many} mechanisms the promised privacy is kept, {answers[0].condition}.", same
+                "holds",
+                f"Under {how_many} mechanisms the promised privacy is kept, {answers[0].condition}{fixed}.",
+                same,
             )

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
-from noisymean.report.page.axes import around, linear_axis, log_axis
+from noisymean.report.page.axes import SEEN, around, linear_axis, log_axis
 from noisymean.report.page.figures import styled
 from noisymean.report.page.palette import colour
 from noisymean.report.page.rendering import Block, figure_block
@@ -42,7 +42,7 @@ class _Scale:
     @classmethod
     def of(cls, ranges: Sequence[Range], greatest: float) -> _Scale:
         """Powers where the numbers are far apart; from zero where they are not."""
-        positive = [value for one in ranges for value in one.numbers if value > 0.0]
+        positive = [value for one in ranges for value in one.numbers if value > SEEN]
         if positive and max(positive) / min(positive) > _FAR:
             open_ended = any(one.high is None for one in ranges)
             start, end = around(positive, _SIDE, _ARROW if open_ended else _SIDE)

@@ -11,8 +11,7 @@ from noisymean.accounts import Pair
 from noisymean.errors import InvalidInput, NoisymeanError
 from noisymean.mechanisms import KINDS, Adjacency, Mechanism, Sampling, from_plain
 from noisymean.report.asked_run import AskedRun
-from noisymean.report.page.releases import CodeRecord, code_record
-from noisymean.report.page.untrusted import BadRecord, Untrusted, text_of, unrecognised
+from noisymean.report.page.untrusted import BadRecord, Untrusted, text_of
 from noisymean.verdict import Word
 
 # Limits and claims are rounded in the claim's favour before they are compared.
@@ -89,20 +88,6 @@ class AuditRecord:
     configuration_text: str
     claim_options: tuple[float, float] | None
     version: str
-
-
-Record = AccountRecord | AuditRecord | CodeRecord
-
-
-def record_of(found: Untrusted) -> Record:
-    """Which of the three it is, by its keys."""
-    if "leakage" in found and "claimed" in found and "steps" in found:
-        return account_record(found)
-    if "target" in found and "epsilon_lower" in found:
-        return audit_record(found)
-    if "package" in found:
-        return code_record(found)
-    raise unrecognised(found)
 
 
 def _adjacency(found: Untrusted, mechanism: Mechanism) -> Adjacency | None:

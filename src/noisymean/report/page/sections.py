@@ -23,7 +23,7 @@ from noisymean.report.ranges import Range
 from noisymean.run_curves import Growth, RunCurves
 from noisymean.size_curves import SizeCurve
 from noisymean.words import NO_CURVE_OF_IT, NONE_KNOWN, rate_text, sentence
-from noisymean.written import exactly, plain, typeset
+from noisymean.written import exactly, for_people, plain, typeset
 
 
 @final
@@ -69,13 +69,13 @@ def account_section(run: ShownRun, name: str) -> Section:
     return Section(
         kind="account",
         name=name,
-        title=f"{answer.steps:,} step{'' if answer.steps == 1 else 's'} of {answer.mechanism.in_a_line()}",
+        title=for_people(f"{answer.steps:,} step{'' if answer.steps == 1 else 's'} of {answer.mechanism.in_a_line()}"),
         banner=banners.account_banner(answer),
         shown={
             "quantity": symbol,
             "rows": [(which, shown, meanings[which]) for which, shown in numbers.items()]
             + [(f"reported by {peer}", banners.number(value), "by that accountant") for peer, value in run.reported],
-            "no_guarantee": account_words.why_no_guarantee(answer) if values["guarantee"] is None else None,
+            "no_guarantee": _why_none(answer) if values["guarantee"] is None else None,
             "bars": range_block(
                 [Range.of(answer)],
                 quantity=symbol,
@@ -84,6 +84,7 @@ def account_section(run: ShownRun, name: str) -> Section:
                 " long tick is what is claimed.",
             ),
             "game": None if run.curves is None else banners.guesses(run.curves),
+            "only_here": _only_here(run),
             "plots": _plots(run, name),
             "not_drawn": _not_drawn(run),
             "growth_rows": _growth_rows(run.growth),
@@ -96,8 +97,8 @@ def account_section(run: ShownRun, name: str) -> Section:
             "pair_audit": printed.pair_audit(answer),
             "remedy": banners.remedy(answer),
             "remedy_code": printed.remedy_code(answer),
-            "grounds": [(one.about.value, one.value, f"{one.known}: {one.how}") for one in rests_on],
-            "notes": list(run.remarks),
+            "grounds": [(one.about.value, for_people(one.value), f"{one.known}: {one.how}") for one in rests_on],
+            "notes": list(map(for_people, run.remarks)),
             "elsewhere": None if run.elsewhere is None else _elsewhere(*run.elsewhere),
             "settings": _settings(run),
             "command": printed.account_command(answer, run.asked_pair),
@@ -109,7 +110,7 @@ def _plots(run: ShownRun, name: str) -> list[Block]:
     answer, blocks = run.answer, []
     if run.curves is not None:
         blocks.append(_tradeoff(run.curves, run.rare, answer.steps, name))
-    if run.growth is not None:
+    if run.growth is not None and figures.grows(run.growth):
         known = "." if answer.value(answer.guarantee) is not None else "; no guarantee is known here."
         caption = (
             f"ε against the number of steps, at δ = {exactly(answer.claimed.delta or 0.0)}."
@@ -120,21 +121,50 @@ def _plots(run: ShownRun, name: str) -> list[Block]:
 
 
 def _tradeoff(curves: RunCurves, rare: RunCurves | None, steps: int, name: str) -> Block:
-    """On scales of powers where the leakage lies in the corner of any other picture."""
+    """On scales of powers where the leakage lies in the corner of any other picture; as a distance where all is one line."""
+    after = f"after {steps:,} step{'' if steps == 1 else 's'}"
+    place = f"{name}-tradeoff"
+    if figures.alike(curves):
+        caption = (
+            f"How far the trade-off curves {after} lie below the claimed one; from 0 to 1 they would be one line. Each point is"
+            " a way to guess: how often it wrongly says that the record was used (α), and how much less often than claimed it"
+            " misses it. Above zero an attacker does better than the claim allows; no true curve is nearer to it than the"
+            " leakage."
+        )
+        return figure_block(figures.below_the_claim(curves), name=place, caption=caption)
     caption = (
-        f"Trade-off curves after {steps:,} step{'' if steps == 1 else 's'}. Each point is a way to guess: how often it wrongly"
+        f"Trade-off curves {after}. Each point is a way to guess: how often it wrongly"
         " says that the record was used (α), and how often it misses it (β). Lower curves mean less privacy; the attack proves"
         " that no true curve lies above the leakage."
     )
-    wrong = None if rare is None else figures.rarely_wrong(rare)
-    if rare is None or wrong is None:
-        return figure_block(figures.tradeoff_curves(curves), name=f"{name}-tradeoff", caption=caption)
-    least = plain(f"{wrong:.0e}")
+    if rare is None:
+        return figure_block(figures.tradeoff_curves(curves), name=place, caption=caption)
+    wrong = figures.rarely_wrong(rare)
+    how = (
+        f"at most {plain(at_most(wrong, '.1g'))} of the time" if wrong else "less often than double precision can hold"
+    )
+    below = "" if wrong else " The leakage lies below this picture."
     caption += (
-        f" Both scales are powers of ten, because one attacker is wrong at most {least} of the time, either way. At rates this"
+        f" Both scales are powers of ten, because one attacker is wrong {how}, either way.{below} At rates this"
         " small the guarantee is not worked out as a curve."
     )
-    return figure_block(figures.rare_tradeoff(rare), name=f"{name}-tradeoff", caption=caption)
+    return figure_block(figures.rare_tradeoff(rare), name=place, caption=caption)
+
+
+def _only_here(run: ShownRun) -> str | None:
+    """A promise that is kept at the delta that was asked for, and not at every other."""
+    if run.curves is None or run.answer.verdict != "holds" or not figures.violated(run.curves):
+        return None
+    name, value = banners.asked(run.answer)
+    return (
+        f"The promise is kept at {name} = {value}, which is what was asked. It is not kept as a whole: where the curve of the"
+        " leakage lies below the claimed one, an attacker does better than the noisy sum would let anyone do."
+    )
+
+
+def _why_none(answer: Account) -> str | None:
+    reasons = account_words.why_no_guarantee(answer)
+    return None if reasons is None else for_people(reasons)
 
 
 def _against_size(run: ShownRun, name: str) -> dict[str, Any] | None:
@@ -171,11 +201,17 @@ def _not_drawn(run: ShownRun) -> str | None:
         return "What is not drawn here is beyond double precision."
     if run.curves.guarantee is None and run.answer.value(run.answer.guarantee) is not None:
         return sentence(NO_CURVE_OF_IT)
-    return None if run.growth is not None else "ε is drawn against steps where a δ is given."
+    if run.growth is None:
+        return "ε is drawn against steps where a δ is given."
+    return (
+        None
+        if run.growth.steps.size == 1 or figures.grows(run.growth)
+        else "ε is 0 at every number of steps up to these."
+    )
 
 
 def _growth_rows(growth: Growth | None) -> list[tuple[str, ...]]:
-    if growth is None:
+    if growth is None or not figures.grows(growth):
         return []
     columns = [[f"{int(steps):,}" for steps in growth.steps]]
     for which, rounded in account_words.ROUNDED.items():
@@ -203,7 +239,7 @@ _LABELS = {
 
 def _settings(run: ShownRun) -> list[tuple[str, str]]:
     mechanism, answer = run.answer.mechanism, run.answer
-    given = {**mechanism.settings(), "sample_rate": rate_text(mechanism.rate), "sample_rate_exact": None}
+    given = {**mechanism.settings(), "sample_rate": for_people(rate_text(mechanism.rate)), "sample_rate_exact": None}
     labelled = {_LABELS.get(name, name.replace("_", " ")): value for name, value in given.items()}
     return [
         ("mechanism", mechanism.name.upper()),
@@ -224,7 +260,7 @@ def _written(value: object) -> str:
         case int():
             return f"{value:,}"
         case float():
-            return f"{value:g}"
+            return exactly(value)
     return str(value)
 
 
@@ -246,16 +282,16 @@ def audit_section(found: AuditRecord, name: str) -> Section:
             "confidence": confidence,
             "rows": [
                 (
-                    f"ε at δ = {found.delta:g}",
+                    f"ε at δ = {exactly(found.delta)}",
                     f"≥ {banners.number(found.epsilon_lower, at_least)}",
-                    "-" if claimed is None else banners.number(claimed.epsilon, at_most),
+                    _claimed_epsilon(found),
                     "-" if exact is None or exact.epsilon is None else banners.number(exact.epsilon),
                 ),
                 (
                     "δ at ε = 0",
-                    f"≥ {at_least(found.delta_lower, '.4g')}",
-                    "-" if claimed is None else at_most(claimed.delta, ".4g"),
-                    "-" if exact is None else f"{exact.delta:.4g}",
+                    f"≥ {banners.number(found.delta_lower, at_least)}",
+                    "-" if claimed is None else banners.number(claimed.delta, at_most),
+                    "-" if exact is None else banners.number(exact.delta),
                 ),
             ],
             "rates": [
@@ -294,12 +330,21 @@ def audit_section(found: AuditRecord, name: str) -> Section:
     )
 
 
+def _claimed_epsilon(found: AuditRecord) -> str:
+    """A claim of one epsilon at one delta says nothing of any epsilon at a smaller one."""
+    if found.claimed is None:
+        return "-"
+    if found.claimed.epsilon is None and found.claim_options is not None and found.claim_options[1] > found.delta:
+        return "nothing"
+    return banners.number(found.claimed.epsilon, at_most)
+
+
 def _audit_grounds(found: AuditRecord) -> list[tuple[str, str, str]]:
     """An audit looks at what comes out, and takes from others which datasets, which claim, and that it was run."""
     claim, by = "none" if found.claimed is None else "what accountants of the noisy sum report", "the target's own"
     if found.claim_options is not None:
         epsilon, delta = found.claim_options
-        claim, by = f"ε = {epsilon:g}, δ = {delta:g}", "--claim-epsilon, --claim-delta"
+        claim, by = f"ε = {exactly(epsilon)}, δ = {exactly(delta)}", "--claim-epsilon, --claim-delta"
     return [
         (
             "sampler, rate, denominator, noise",

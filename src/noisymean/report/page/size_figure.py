@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from noisymean.report.page.axes import around, linear_axis, log_axis
-from noisymean.report.page.figures import ROUNDED, Values, line, styled
+from noisymean.report.page.axes import SEEN, around, linear_axis, log_axis
+from noisymean.report.page.figures import Values, said, styled
 from noisymean.report.page.palette import colour
 from noisymean.size_curves import SizeCurve
+from noisymean.words import BEYOND_DOUBLES
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -40,36 +41,26 @@ def against_size(found: SizeCurve) -> Figure:
         name: np.array([_number(answer.value(getattr(answer, name))) for answer in answers])
         for name in ("claimed", "leakage", "guarantee")
     }
-    scale, base = _heights(three)
+    scale, base, top = _heights(three)
+    # what is beyond double precision is at the upper edge, zero on a scale of powers at the lower one
+    heights = np.maximum(np.nan_to_num(three["leakage"], nan=top), base)
     if found.stepped:
         # between two teeth nothing was looked at: stems, and no line that would say something of them
-        lift = np.where(np.isfinite(three["leakage"]), three["leakage"], base)
-        stems = {"x": np.repeat(sizes, 3), "y": np.ravel([[base, top, math.nan] for top in np.maximum(lift, base)])}
-        thin = {"color": colour("leakage"), "width": 1.5}
-        figure.add_scatter(**stems, mode="lines", line=thin, showlegend=False, hoverinfo="skip")
+        _thin(figure, x=np.repeat(sizes, 3), y=np.ravel([[base, height, math.nan] for height in heights]))
     else:
-        thin = {"color": colour("leakage"), "width": 1.5}
-        figure.add_scatter(x=sizes, y=three["leakage"], mode="lines", line=thin, showlegend=False, hoverinfo="skip")
-    line(figure, "claimed", sizes, three["claimed"], f"N = %{{x:,}}<br>claimed: {symbol}", "≤", markers=False)
-    figure.add_scatter(
-        x=sizes,
-        y=three["guarantee"],
-        mode="markers",
-        name="guarantee",
-        marker={"symbol": "line-ew", "size": 9, "line": {"color": colour("guarantee"), "width": 2.5}},
-        text=[ROUNDED["≤"](value, ".4g") for value in three["guarantee"]],
-        hovertemplate=f"N = %{{x:,}}<br>guarantee: {symbol} ≤ %{{text}}<extra></extra>",
-    )
+        _thin(figure, x=sizes, y=heights)
+    _level(figure, "claimed", sizes, three["claimed"], symbol, width=2.0, size=18)
+    _level(figure, "guarantee", sizes, three["guarantee"], symbol, width=2.5, size=11)
     for verdict, look in _VERDICTS.items():
         here = np.array([answer.verdict == verdict for answer in answers])
         if here.any():
             figure.add_scatter(
                 x=sizes[here],
-                y=np.maximum(three["leakage"][here], base),
+                y=heights[here],
                 mode="markers",
                 name=f"leakage, {verdict}",
                 marker={**look, "opacity": 1.0, "size": np.where(sizes[here] == found.size, 15, 9)},
-                text=[ROUNDED["≥"](value, ".4g") for value in three["leakage"][here]],
+                text=[said(value, "≥") or BEYOND_DOUBLES for value in three["leakage"][here]],
                 hovertemplate=f"N = %{{x:,}}: {verdict}<br>leakage: {symbol} ≥ %{{text}}<extra></extra>",
             )
     styled(figure, x="records N", y=symbol)
@@ -90,15 +81,34 @@ def against_size(found: SizeCurve) -> Figure:
     return figure
 
 
+def _thin(figure: Figure, **where: Values) -> None:
+    look = {"color": colour("leakage"), "width": 1.5}
+    figure.add_scatter(**where, mode="lines", line=look, showlegend=False, hoverinfo="skip")
+
+
+def _level(figure: Figure, name: str, sizes: Values, values: Values, symbol: str, *, width: float, size: int) -> None:
+    """A short mark at each number of records that was looked at."""
+    figure.add_scatter(
+        x=sizes,
+        y=values,
+        mode="markers",
+        name=name,
+        marker={"symbol": "line-ew", "size": size, "line": {"color": colour(name), "width": width}},
+        text=[said(value, "≤") for value in values],
+        hovertemplate=f"N = %{{x:,}}<br>{name}: {symbol} ≤ %{{text}}<extra></extra>",
+    )
+
+
 def _number(value: float | None) -> float:
     return math.nan if value is None else value
 
 
-def _heights(three: Mapping[str, Values]) -> tuple[dict[str, Any], float]:
-    """The axis of what is lost, and what stems stand on: powers where the numbers are far apart."""
+def _heights(three: Mapping[str, Values]) -> tuple[dict[str, Any], float, float]:
+    """The axis of what is lost, what stems stand on and how far they reach: powers where the numbers are far apart."""
     values = np.concatenate(list(three.values()))
-    positive = values[np.isfinite(values) & (values > 0.0)]
+    positive = values[np.isfinite(values) & (values > SEEN)]
     if positive.size and positive.max() / positive.min() > _FAR:
         low, high = around(positive.tolist(), 0.12, 0.2)
-        return log_axis(low, high, 5), low
-    return linear_axis(0.0, 1.25 * float(np.max(positive, initial=1e-300)), 5), 0.0
+        return log_axis(low, high, 5), low, high
+    high = 1.25 * float(np.max(positive, initial=0.0)) or 1.0
+    return linear_axis(0.0, high, 5), 0.0, high

@@ -21,7 +21,7 @@ Found = TypeVar("Found")
 MOST_BYTES = 64 * 2**20
 _LONGEST_TEXT = 20_000
 _MOST_ITEMS = 100_000
-_WRITTEN_BY = "written by noisymean account --json, audit --json or code-audit --json"
+_WRITTEN_BY = "written by noisymean account --json, audit --json, probe --json or code-audit --json"
 
 
 class BadRecord(NoisymeanError):
