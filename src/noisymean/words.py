@@ -83,8 +83,8 @@ class SizeIsPublic(Note):
 
     def __str__(self) -> str:
         return (
-            "zero-out: N is public, so the denominator is a constant and the SGM claim may be made, "
-            "for neighbours of the same size only"
+            "zero-out: N is public, so the denominator is a constant; an accountant's claim may be made, but only between"
+            " datasets of the same size"
         )
 
 
@@ -95,8 +95,8 @@ class ReplacedIsBoth(Note):
 
     def __str__(self) -> str:
         return (
-            "replace-one: N is public, so the denominator is a constant, but the claim is for one record added or removed; "
-            "a replaced one is both, and costs up to twice as much"
+            "replace-one: N is public, so the denominator is a constant; but an accountant's claim is for one record added or"
+            " removed, and replacing a record is both, which costs up to twice as much"
         )
 
 
@@ -138,8 +138,8 @@ class HoldsForOthers(Note):
 
     def __str__(self) -> str:
         return (
-            f"the guarantee is no larger than the claim, for one record {self.change}; an accountant's claim is for one added or"
-            f" removed: say adjacency {self.adjacency} if yours is for the former, add-remove if it is not"
+            f"for one record {self.change} the guarantee is no larger than the claim, but accountants mean one record added or"
+            f" removed: give adjacency {self.adjacency} if your claim is for one record {self.change}, else add-remove"
         )
 
 
@@ -151,7 +151,7 @@ class OnlyAdded(Note):
     size: int
 
     def __str__(self) -> str:
-        return f"only a record added to the {self.size:,} is judged: without one of them there is nothing to run"
+        return f"only one record added to the {self.size:,} is judged: with one record less the mechanism cannot run"
 
 
 @final
@@ -175,7 +175,7 @@ class FloorStays(Note):
     floor: int
 
     def __str__(self) -> str:
-        return f"floor(N*q) = {self.floor:,} with one record more or less: at this N the mechanism is SGM"
+        return f"floor(N*q) is {self.floor:,} with one record more or less as well: at this N the denominator is a constant (SGM)"
 
 
 @final
@@ -199,7 +199,7 @@ class ToldAnotherRate(Note):
     steps: int
 
     def __str__(self) -> str:
-        return f"the sampler's rate is 1/{self.length} but the accountant is told 1/{self.steps}"
+        return f"records are sampled at a rate of 1/{self.length}, but the accountant computes with 1/{self.steps}"
 
 
 @final
@@ -323,8 +323,8 @@ class TooLarge(Reason):
 
     def __str__(self) -> str:
         return (
-            "no epsilon below a billion is proved, and larger ones are not worked out; or delta is below what the sum over"
-            " batch sizes is charged with"
+            "no epsilon below a billion is proved, and larger ones are not computed; or delta is below the probability of the"
+            " batch sizes that the computation leaves out"
         )
 
 

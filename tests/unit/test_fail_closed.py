@@ -110,7 +110,7 @@ def test_a_release_that_exits_when_it_is_read(tmp_path: Path) -> None:
         "def release(extra_record, generator):\n    return Row()\n"
     )
     done = audited(f"{file}:release", "--claim-epsilon", "1", "--fail-on-violation")
-    check_one_line_and_no_answer(done, "released a Row that is not an array of numbers: it called sys.exit(0)")
+    check_one_line_and_no_answer(done, "returned a Row that is not an array of numbers: it called sys.exit(0)")
 
 
 def test_no_claim_is_no_success_and_is_said_before_the_trials(tmp_path: Path) -> None:

@@ -164,7 +164,7 @@ class TestNeighbours:
         }
         unasked = nm.account(run, steps=2, delta=1e-5)
         assert (unasked.verdict, unasked.holds_for_others) == ("undetermined", True)
-        assert "say adjacency zero-out if yours is for the former" in str(unasked)
+        assert "give adjacency zero-out if your claim is for one record zeroed out, else add-remove" in str(unasked)
         assert not nm.account(sgm("1/100"), steps=100, delta=1e-5).holds_for_others
 
     @pytest.mark.parametrize("sampling", ["shuffle", "cyclic"])

@@ -183,7 +183,7 @@ def test_rounds_of_a_callable(file: Path) -> None:
 
 FAULTS = {
     "raises": r"trial \d+ \(seed 3, block \d+, run \d+ on D'\): raised RuntimeError: boom; its generator: Generator",
-    "shape": r"trial \d+ \(seed 3, .* on D'\): released shape \(1, 4\), its first run \(1, 3\)",
+    "shape": r"trial \d+ \(seed 3, .* on D'\): released \(rounds, numbers\) \(1, 4\), but \(1, 3\) in its first run",
     "nan": r"trial \d+ \(seed 3, .*released a number that is not finite",
     "ignores": r"trial 0 \(seed 3, .*the same seed gave two different releases: it ignores its generator",
     "constant": r"trial 0 \(seed 3, .*gave one and the same release: it ignores its generator",

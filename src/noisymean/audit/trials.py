@@ -163,7 +163,7 @@ def _released(target: Target, neighbour: Neighbour, source: np.random.Generator,
     outputs = target.release(neighbour, source, count)
     wanted = (count, target.steps, target.dimension)
     if outputs.shape != wanted:
-        raise TrialFault(0, f"released shape {outputs.shape[1:]} where {wanted[1:]} was promised")
+        raise TrialFault(0, f"released (rounds, numbers) {outputs.shape[1:]}, but {wanted[1:]} was promised")
     return outputs
 
 

@@ -8,13 +8,13 @@ from noisymean import __version__
 from noisymean.accountant import alternatives
 from noisymean.accounts import Account, Pair, PairBounds
 from noisymean.cli import gate, options, values
-from noisymean.cli.complaints import Missing
+from noisymean.cli.complaints import Missing, OutOfPlace
 from noisymean.cli.output import console, emit_json, note, plot_file, say, write_plot
 from noisymean.cli.progress import bar
 from noisymean.cli.tables import Column, Kind, show
 from noisymean.cli.tones import marked
 from noisymean.errors import InvalidInput
-from noisymean.integrations.reported import reported
+from noisymean.integrations.reported import not_installed, reported
 from noisymean.mechanisms import Adjacency, Mechanism, Sampling
 from noisymean.outward import lower_bound, upper_bound
 from noisymean.report import account_words, run_plots
@@ -28,7 +28,7 @@ def command(
     asked: options.Asked,
     limits: gate.Limits,
     others: Annotated[
-        bool, options.flag("--reported", "Also ask the accountants of the packages that are installed.")
+        bool, options.flag("--reported", "Also what Opacus' and dp_accounting's accountants report, where installed.")
     ] = False,
     json: options.Json = False,
     plot: options.Plot = None,
@@ -53,8 +53,12 @@ def command(
         raise InvalidInput(
             "max_epsilon", limits.max_epsilon, "used with --delta", "epsilon is compared at a fixed delta"
         )
+    if others and run.delta is None:
+        raise OutOfPlace("--reported", "used with --delta", "accountants report epsilon at a delta")
     answer = run.account()
     peers = reported(run.mechanism, steps=run.steps, delta=run.delta) if others and run.delta is not None else {}
+    if others:
+        _say_who_is_absent(bool(peers))
     elsewhere = run.elsewhere()
     if target is not None and run.delta is not None:
         with bar("epsilon against steps", min(run_plots.POINTS, run.steps)) as tell:
@@ -151,6 +155,16 @@ def _print(answer: Account, elsewhere: tuple[int, Account] | None, peers: dict[s
         leaked, claimed = (account_words.number(other, which) for which in ("leakage", "claimed"))
         say(out, f"- {account_words.at_another_size(f'{size:,}', leaked, claimed, other)}.")
     say(out, f"- {account_words.all_typed(account_words.grounds(answer))}.")
+
+
+def _say_who_is_absent(answered: bool) -> None:
+    """An accountant that is not asked, or that gives no answer, is no answer of zero."""
+    absent = not_installed()
+    each = "; ".join(f"{package}: pip install 'noisymean[{extra}]'" for package, extra in absent.items())
+    if each:
+        note(f"--reported: not installed, and so not asked: {each}")
+    elif not answered:
+        note("--reported: no accountant that is installed gives a number for this run")
 
 
 def _of_neighbour(answer: Account, one: PairBounds) -> str:

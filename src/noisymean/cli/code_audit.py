@@ -10,6 +10,7 @@ import typer
 
 from noisymean import __version__
 from noisymean.cli import code_read, gate, lint_options, lint_shown, options, values
+from noisymean.cli.complaints import OutOfPlace
 from noisymean.cli.options import text
 from noisymean.cli.output import console, emit_json, error_console, note, say
 from noisymean.cli.pages import page_file, write_page
@@ -19,9 +20,9 @@ from noisymean.cli.tones import toned
 from noisymean.errors import InvalidInput, NoisymeanError
 from noisymean.lint.catalogue import RULES
 from noisymean.lint.findings import Rule
-from noisymean.probe.code_audit import MEAN, NO_POISSON, SUM, Audited, audit_opacus, record, versions_of
+from noisymean.probe.code_audit import MEAN, NO_POISSON, SUM, Audited, audit_opacus, not_kept, record, versions_of
 from noisymean.report import code_audit_page, lint_record
-from noisymean.report.page import need as need_pages
+from noisymean.report.page import need
 
 OPACUS = "opacus"
 _ALL = "0.9.0..1.6.0"
@@ -77,7 +78,7 @@ def command(
         gated.check([judged])
         return
     if (option := checks.first()) is not None:
-        raise InvalidInput(option, "given", "left out for opacus", "its releases are run; give its folder to read it")
+        raise OutOfPlace(option, "left out for opacus", "its releases are run; give its folder to read it")
     _releases(versions, fresh=fresh, jobs=jobs, html=html, gated=gated, json=json)
 
 
@@ -97,7 +98,9 @@ def _releases(versions: str | None, *, fresh: bool, jobs: str, html: str | None,
     count = values.whole("jobs", jobs)
     target = None if html is None else page_file("html", html)
     if target is not None:
-        need_pages("jinja2")
+        need("jinja2")
+    if fresh or not_kept(chosen):
+        need("torch", extra="audit")
     with bar("releases", len(chosen), counted=True) as tell:
 
         def progress(one: Audited, done: int, total: int) -> None:

@@ -101,6 +101,13 @@ class Missing(NoisymeanError):
         super().__init__(missing_line(option(name), WANTED.get(name), why))
 
 
+class OutOfPlace(NoisymeanError):
+    """An option is there, and says nothing beside the others, whatever its value is."""
+
+    def __init__(self, typed: str, allowed: str, remedy: str) -> None:
+        super().__init__(f"{typed}: must be {allowed}; {remedy}")
+
+
 def missing_line(typed: str, wanted: Wanted | None, why: str = "") -> str:
     """`--dimension: missing; must be ...; add it, e.g. ...`."""
     because = f" ({why})" if why else ""

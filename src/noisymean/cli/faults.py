@@ -121,7 +121,10 @@ def _as_typed(fault: NoisymeanError, words: Sequence[str]) -> str:
     if not isinstance(fault, InvalidInput) or fault.name not in WANTED:
         return str(fault)
     typed = option(fault.name)
-    value = Shown(_value_of(typed, words) or fault.value)
+    given = _value_of(typed, words)
+    if given is None and fault.value == "None":
+        return f"{typed}: missing; must be {fault.allowed}; {fault.remedy or WANTED[fault.name].remedy(typed)}"
+    value = Shown(given or fault.value)
     return str(InvalidInput(typed, value, fault.allowed, fault.remedy or WANTED[fault.name].remedy(typed)))
 
 

@@ -19,7 +19,7 @@ import typer
 
 from noisymean.choices import did_you_mean, written_as
 from noisymean.cli import values
-from noisymean.cli.complaints import WANTED, option
+from noisymean.cli.complaints import WANTED, OutOfPlace, option
 from noisymean.cli.gate import FOUND, Unjudged
 from noisymean.cli.lint_shown import shortened
 from noisymean.cli.options import Group, flag, from_names, of_option, text
@@ -82,7 +82,7 @@ class Checks(Group):
     def read(self, *, json: bool) -> Asked:
         """The options checked, and the baseline read, before anything else is."""
         if json and self.github:
-            raise InvalidInput("--github", "given", "left out with --json", "run it once for each")
+            raise OutOfPlace("--github", "left out with --json", "run it once for each")
         sarif, write_baseline = _target("sarif", self.sarif), _target("write_baseline", self.write_baseline)
         if sarif is not None and sarif == write_baseline:
             raise InvalidInput("--sarif", str(sarif), "another file than that of --write-baseline", "give each its own")

@@ -31,24 +31,65 @@ class Listed(NamedTuple):
 
     part: Part
     says: str
+    # which extras of the package it needs, and for what; nothing where it needs none
+    needs: str = "Needs no extra."
 
 
+_OWN = "Any other library is installed into an environment of its own."
 COMMANDS = {
-    "account": Listed(Part.NUMBERS, "A whole run: epsilon as claimed, leaked and guaranteed."),
-    "curve": Listed(Part.NUMBERS, "One round: every trade-off curve, and a verdict."),
+    "account": Listed(
+        Part.NUMBERS,
+        "A whole run: epsilon as claimed, leaked and guaranteed.",
+        "Needs no extra; --plot needs noisymean[plots], and --reported asks Opacus (noisymean[audit]) and dp_accounting"
+        " (noisymean[accounting]).",
+    ),
+    "curve": Listed(
+        Part.NUMBERS,
+        "One round: every trade-off curve, and a verdict.",
+        "Needs no extra; --plot needs noisymean[plots].",
+    ),
     "calibrate": Listed(Part.NUMBERS, "The noise that a target epsilon really needs."),
     "statement": Listed(Part.NUMBERS, "What a paper or a model card may say of a run."),
-    "report": Listed(Part.NUMBERS, "One HTML page: the verdict, plots, proof, remedy."),
-    "audit": Listed(Part.RUNNING, "Attack a mechanism: does it keep its claim?"),
-    "probe": Listed(Part.RUNNING, "Which denominator does an implementation use?"),
-    "probe-run": Listed(Part.RUNNING, "Which denominator did a finished run have?"),
-    "field": Listed(Part.RUNNING, "The libraries of the field: each run and judged."),
-    "reproduce": Listed(Part.RUNNING, "The paper's figures and tables, run again."),
-    "code-audit": Listed(Part.CODE, "What breaks the privacy of DP training here?"),
+    "report": Listed(Part.NUMBERS, "One HTML page: the verdict, plots, proof, remedy.", "Needs noisymean[report]."),
+    "audit": Listed(
+        Part.RUNNING,
+        "Attack a mechanism: does it keep its claim?",
+        "Needs no extra for a synthetic target and for functions of yours; Opacus, the methods on images and --distinguisher"
+        f" learned need noisymean[audit], --dask needs noisymean[distributed], --plot needs noisymean[plots]. {_OWN}",
+    ),
+    "probe": Listed(
+        Part.RUNNING,
+        "Which denominator does an implementation use?",
+        f"Needs no extra for functions of yours; Opacus and what is built on it need noisymean[audit]. {_OWN}",
+    ),
+    "probe-run": Listed(
+        Part.RUNNING,
+        "Which denominator did a finished run have?",
+        "Needs no extra for .npz files; .safetensors need noisymean[audit], and --plot needs noisymean[plots].",
+    ),
+    "field": Listed(
+        Part.RUNNING,
+        "The libraries of the field: each run and judged.",
+        f"Opacus is run with noisymean[audit], --html needs noisymean[report]. {_OWN}",
+    ),
+    "reproduce": Listed(
+        Part.RUNNING,
+        "The paper's figures and tables, run again.",
+        "Needs noisymean[plots]; what trains, or runs Opacus, needs noisymean[audit] as well, and 'all' noisymean[report].",
+    ),
+    "code-audit": Listed(
+        Part.CODE,
+        "What breaks the privacy of DP training here?",
+        "Needs no extra to read code; opacus, whose releases are run, needs noisymean[audit], and --html noisymean[report].",
+    ),
     "check": Listed(Part.CODE, "Known pitfalls: found, not found, not checkable."),
-    "explore": Listed(Part.SHOWN, "A page with sliders, on this machine."),
-    "demo": Listed(Part.SHOWN, "What is claimed and leaked in real settings."),
-    "data": Listed(Part.SHOWN, "Real images to audit on: list or fetch them."),
+    "explore": Listed(Part.SHOWN, "A page with sliders, on this machine.", "Needs noisymean[explore]."),
+    "demo": Listed(Part.SHOWN, "What is claimed and leaked in real settings.", "Needs noisymean[plots]."),
+    "data": Listed(
+        Part.SHOWN,
+        "Real images to audit on: list or fetch them.",
+        "Needs no extra; cifar10, which is published as pictures, needs noisymean[audit] to be unpacked.",
+    ),
 }
 
 
@@ -61,7 +102,7 @@ def function_of(name: str) -> Callable[..., None]:
 def _built(name: str) -> Any:
     """A command of the parser."""
     alone = typer.Typer(rich_markup_mode=None, add_completion=False)
-    alone.command(name)(never_exits(spread(function_of(name))))
+    alone.command(name, epilog=COMMANDS[name].needs)(never_exits(spread(function_of(name))))
     return typer.main.get_command(alone)
 
 

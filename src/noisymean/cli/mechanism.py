@@ -12,7 +12,7 @@ from typing import Any, final
 
 from noisymean.choices import written_as
 from noisymean.cli import values
-from noisymean.cli.complaints import WANTED, Missing, refused
+from noisymean.cli.complaints import WANTED, Missing, OutOfPlace, refused
 from noisymean.errors import InvalidInput, NoisymeanError
 from noisymean.mechanisms import KINDS, DrawnAnyWay, Mechanism, Sampling
 
@@ -96,7 +96,7 @@ def _check_unused(kind: type[Mechanism], drop_last: bool, calibrated: Calibrated
     if drop_last and not kind.rate_from_size and not drawn.is_cut:
         those = " or ".join(name for name, other in KINDS.items() if other.rate_from_size)
         cut = ", ".join(one.value for one in Sampling if one.is_cut)
-        raise InvalidInput("drop_last", True, f"left out without {those}", f"or with --sampling {cut}")
+        raise OutOfPlace("--drop-last", f"left out without {those}", f"or used with --sampling {cut}")
 
 
 def _built(kind: type[Mechanism], typed: dict[str, Any]) -> Mechanism:

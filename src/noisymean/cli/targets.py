@@ -15,6 +15,7 @@ from noisymean.cli.complaints import WANTED, Missing, option, refused
 from noisymean.cli.mechanism import kind_named, mechanism_of
 from noisymean.errors import InvalidInput
 from noisymean.mechanisms import KINDS, SGM, Adjacency, Mechanism, exact_rate
+from noisymean.report.page import need
 from noisymean.targets import entry, files
 from noisymean.targets.callable_ import UserCallable
 from noisymean.targets.functions import is_builder, takes_gradients
@@ -206,6 +207,7 @@ def _method(text: str, typed: Typed, seed: int) -> Target:
     from noisymean.paper.dpsur import Denominator
     from noisymean.paper.methods import dpsur_method, opacus_method
 
+    need("torch", extra="audit")
     name, _, release = text.partition("==")
     own = ("denominator",) if name == "dpsur" else ("loss_reduction", "poisson", "mode", "device")
     typed.only(name, "dataset_size", "sample_rate", "noise_multiplier", "max_grad_norm", "images", "data_dir", *own)

@@ -7,6 +7,7 @@ settings are each package's own defaults.
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import warnings
 from collections.abc import Callable
 from functools import partial
@@ -16,6 +17,9 @@ from noisymean.mechanisms import Mechanism
 
 Ask: TypeAlias = Callable[[Any, float, float, int, float], float]
 
+# Packages that have accountants, and our extras that bring them.
+_EXTRAS = {"opacus": "audit", "dp_accounting": "accounting"}
+
 
 def reported(mechanism: Mechanism, *, steps: int, delta: float, only: str | None = None) -> dict[str, float]:
     """Name of the accountant -> epsilon; those whose package can be imported and which answer, or just the one named."""
@@ -23,6 +27,11 @@ def reported(mechanism: Mechanism, *, steps: int, delta: float, only: str | None
     asked = _ACCOUNTANTS if only is None else {only: _ACCOUNTANTS[only]}
     answers = {name: _answer(module, ask, arguments) for name, (module, ask) in asked.items()}
     return {name: epsilon for name, epsilon in answers.items() if epsilon is not None}
+
+
+def not_installed() -> dict[str, str]:
+    """The packages whose accountants are asked and which are not here, each with the extra that brings it."""
+    return {name: extra for name, extra in _EXTRAS.items() if importlib.util.find_spec(name) is None}
 
 
 def _answer(module: str, ask: Ask, arguments: tuple[float, float, int, float]) -> float | None:

@@ -248,7 +248,7 @@ RULES: dict[str, Rule] = {
             "NM036",
             "empty-batch-skipped",
             Severity.WARNING,
-            "A step is left out when nobody was drawn: that the batch was empty is told.",
+            "A step is left out when nobody was drawn: whoever counts the steps learns that the batch was empty.",
             f"{_DIVIDE}  # of no rows as well: an empty batch is a step of noise",
         ),
         Rule(

@@ -67,7 +67,7 @@ def empty_batch(
         words = "releases zeros, without noise"
         return _telling(Severity.LEAK, words if len(silent) == len(empty) else f"sometimes {words}")
     square = sum((1.0 / one.noise) ** 2 for one in empty if one.noise is not None) / len(empty)
-    words = f"is a step of noise alone, divided by {1.0 / math.sqrt(square):.2g}"
+    words = f"is a step of noise alone, divided by about {1.0 / math.sqrt(square):.2g}"
     if expected is None:
         return words, [Remark(Severity.UNKNOWN, "whether an empty batch has the noise that a batch with records has")]
     # noise that is not what was asked for has a remark of its own
@@ -93,4 +93,6 @@ def _made_up(releases: Array, divisor: float | None) -> str:
 def _telling(severity: Severity, words: str) -> tuple[str, list[Remark]]:
     # a program that stops has released its rounds so far as the mechanism does; the others are another mechanism
     bearing = Bearing.BESIDES if severity is Severity.FAULT else Bearing.OPEN
-    return words, [Remark(severity, f"an empty batch {words}: that nobody was in it is told", bearing)]
+    return words, [
+        Remark(severity, f"an empty batch {words}: whoever sees the release knows that nobody was drawn", bearing)
+    ]

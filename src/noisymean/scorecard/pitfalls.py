@@ -144,7 +144,7 @@ METRICS = Pitfall(
 NOT_FINITE = Pitfall(
     "P17",
     "gradients not finite",
-    "One gradient of NaN or infinity passes the clipping and makes the release NaN: that it was there is told.",
+    "One gradient of NaN or infinity passes the clipping and makes the release NaN, which shows that the record was there.",
     "whether a gradient can be NaN is not in view: set such to zero before the sum",
 )
 FLOATING = Pitfall(

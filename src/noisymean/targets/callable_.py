@@ -114,6 +114,8 @@ def _run(release: Release, neighbour: Neighbour, source: np.random.Generator, in
         found = call(lambda: release(neighbour is Neighbour.LARGER, source))
     except Misbehaved as fault:
         raise TrialFault(index, f"{fault}; {where}") from fault
+    if found is None:
+        raise TrialFault(index, f"returned nothing; it must return n numbers, or T rows of n; {where}")
     try:
         # an array of plain numbers runs nothing of the user's when it is read
         plain = type(found) is np.ndarray and found.dtype.kind in "fiu"
@@ -121,9 +123,11 @@ def _run(release: Release, neighbour: Neighbour, source: np.random.Generator, in
     except Misbehaved as fault:
         did = "" if isinstance(fault.__cause__, TypeError | ValueError) else f": it {fault}"
         kind = type(found).__name__
-        raise TrialFault(index, f"released a {kind} that is not an array of numbers{did}; {where}") from None
+        raise TrialFault(index, f"returned a {kind} that is not an array of numbers{did}; {where}") from None
+    shape = rows.shape
     if rows.ndim == 1:
         rows = rows[None, :]
     if rows.ndim != 2 or rows.size == 0:
-        raise TrialFault(index, f"released shape {rows.shape}, not n numbers or T rows of n; {where}")
+        did = f"numbers of shape {shape}" if shape else "a single number that is no array"
+        raise TrialFault(index, f"returned {did}; it must return n numbers, or T rows of n; {where}")
     return rows

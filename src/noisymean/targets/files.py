@@ -123,7 +123,7 @@ def trials_of(
 def _checked(rows: Array, shape: tuple[int, int], source: np.random.Generator, index: int) -> Array:
     if rows.shape != shape:
         raise TrialFault(
-            index, f"released shape {rows.shape}, its first run {shape} (rounds, numbers); {how_to(source)}"
+            index, f"released (rounds, numbers) {rows.shape}, but {shape} in its first run; {how_to(source)}"
         )
     if not np.isfinite(rows).all():
         raise TrialFault(index, f"released a number that is not finite; {how_to(source)}")

@@ -41,6 +41,8 @@ from noisymean.tradeoff import TradeOff
 
 # Gradients are written out, for D and for D'.
 _MOST_NUMBERS = 1 << 27
+# By whether the implementation is set by the size of a batch: why the other option says nothing.
+_WHY = {True: "it draws its own batches, of this size", False: "records are drawn at this rate and handed to it"}
 
 
 @final
@@ -94,9 +96,9 @@ class OnPair:
         name, value = ("batch_size", self.batch_size) if by_size else ("sample_rate", self.sample_rate)
         other, unused = ("sample_rate", self.sample_rate) if by_size else ("batch_size", self.batch_size)
         if value is None:
-            raise InvalidInput(name, None, f"given for {self._run.name}", f"it is told a {self._run.knob.value}")
+            raise InvalidInput(name, None, f"given for {self._run.name}", _WHY[by_size])
         if unused is not None:
-            raise InvalidInput(other, unused, f"left out for {self._run.name}", f"it is told a {self._run.knob.value}")
+            raise InvalidInput(other, unused, f"left out for {self._run.name}", _WHY[by_size])
         if by_size and not 1 <= value <= self.dataset_size:
             raise InvalidInput("batch_size", value, f"a whole number from 1 to {self.dataset_size}")
 
