@@ -1,13 +1,14 @@
 """Which files are the checkpoints of a run, and in which order: by the number in their names, so that step-9 is before step-10.
 
 The number is the last one in the name of the file, else the last one in that of its folder (checkpoint-100/model.safetensors).
-Two neighbours whose numbers are further apart than the others have a gap between them; across it nothing is computed. Files
+Two neighbours whose numbers are not as far apart as most have a gap between them; across it nothing is computed. Files
 that only unpickling could read are refused: that would execute what they hold.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -64,7 +65,9 @@ def found(sources: Sequence[Path], every: int = 1) -> Checkpoints:
                 "checkpoints", path, "one file for each step", f"{Path(other).name} has the same number {number}"
             )
     steps = [after[0] - before[0] for before, after in pairwise(numbered)]
-    unit = min(steps, default=1)
+    # the usual step; a last checkpoint at an odd place makes a gap and no new unit
+    usual = Counter(steps)
+    unit = min(usual, key=lambda step: (-usual[step], step), default=1)
     if every == 1 and unit != 1:
         raise InvalidInput(
             "every", 1, f"the steps from one checkpoint to the next, whose numbers go up by {unit}",
@@ -83,9 +86,11 @@ def _in_folder(folder: Path) -> list[Path]:
         return readable
     for one in inside:
         _check_not_pickled(one)
+    below = next((one for one in sorted(folder.glob("*/*")) if one.suffix in READABLE), None)
     raise InvalidInput(
-        "checkpoints", str(folder), f"a folder of {' or '.join(READABLE)} files", "one state dict for each step"
-    )
+        "checkpoints", str(folder), f"a folder of {' or '.join(READABLE)} files",
+        "one state dict for each step" if below is None else f"they are in folders below: give {folder.name}/*/{below.name}",
+    )  # fmt: skip
 
 
 def _check(path: Path) -> None:
@@ -93,7 +98,8 @@ def _check(path: Path) -> None:
     if path.suffix not in READABLE:
         raise InvalidInput("checkpoints", str(path), f"a folder, or files {' or '.join(READABLE)}")
     if not path.is_file():
-        raise InvalidInput("checkpoints", str(path), "a file that exists", "or a folder of them")
+        remedy = "a folder is given by itself" if path.is_dir() else "or a folder of them"
+        raise InvalidInput("checkpoints", str(path), "an ordinary file that exists", remedy)
 
 
 def _check_not_pickled(path: Path) -> None:

@@ -6,12 +6,16 @@ kappa, which is not negative, and at most
     kappa <= b / (n sigma^2)  +  lr C G / (n (1 - mu)).
 
 The first: a batch that is drawn varies by a covariance of trace sum_i q (1 - q) |g_i|^2 <= b C^2, with b its expected size. The
-second: the noise of a step moves the weights, and these the gradients of the next ones, by the curvature of what is minimised. Of
-clipped gradients that curvature has a trace of about C times their length before clipping; G = 10 is allowed for that. So there
-are two statements, of which each holds by itself:
+second, phi: the noise of a step moves the weights, and these the gradients of the next ones, by the curvature of what is
+minimised. Of clipped gradients that curvature has a trace of about C times their length before clipping; G = 10 is allowed for
+that. Where the mean is curved the other way noise of earlier steps is missing instead of doubled: phi counts in both directions,
+and so does the rounding of weights, which may swallow as much as it adds. So there are two statements, each by itself:
 
-    s^2              <= v / chi2(nu; a)                   c is at least ...
-    s^2 (1 + kappa)  >= (v - rounding) / chi2(nu; 1 - a)  c is at most ...
+    s^2              <= (v + rounding) (1 + phi) / chi2(nu; a)   c is at least ...
+    s^2 (1 + kappa)  >= (v - rounding) / chi2(nu; 1 - a)         c is at most ...
+
+The second is asked of the slower and of the faster half of the waves, and the larger c is taken: it is enough that kappa is what
+it is said to be in one of them. Gradients that swing to and fro are in the faster one, and look like noise in the whole.
 
 Each is given a quarter of what the confidence leaves, and not the half that would be enough if all were exactly normal. Between
 the two nothing tells one c from another: the likelihood is flat there, and falls like that of a chi-square variable outside.
@@ -22,17 +26,40 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from enum import Enum
 from typing import final
 
 import numpy as np
 from scipy import special
 
-from noisymean.errors import InvalidInput, Undefined, check_number
+from noisymean.errors import Undefined, check_number
 from noisymean.finished.optimizers import Descent
 from noisymean.finished.spectrum import Rest, Spectrum
 
-# A tensor that moves less than the noise, or steps of another noise, are accused by chance in one run of a million.
+
+class Doubt(Enum):
+    """Why a run has no one denominator that could be told."""
+
+    VARIES = "varies"
+    FOLLOWED = "followed"
+    RESTLESS = "restless"
+    UNEVEN = "uneven"
+
+
+@final
+@dataclass(frozen=True)
+class Quiet:
+    """A tensor with so many times the noise of the whole."""
+
+    tensor: str
+    ratio: float
+
+
+# Steps of another noise, or noise that is undone, are seen by chance in one run of a million; uneven tensors in one of 1,000.
 _LEVEL = 1e-6
+_UNEVEN = 1e-3
+# Gradients in more directions than this share of all that can be told apart hide as much again in those that cannot.
+_MOST_DIRECTIONS = 1 / 3
 # The mean length of gradients before they are clipped is taken to be no larger.
 LONGEST_GRADIENT = 10.0
 # Above these the rounding of weights is no longer small and independent.
@@ -70,11 +97,12 @@ class Denominator:
 
     told: Told
     rest: Rest
+    # the whole, and its halves
+    parts: tuple[Rest, ...]
     parameters: int
-    fast: int
     # the part of the variance that rounding may have added
     rounding: float
-    # and the share of the noise that may have come back through the weights
+    # and the share of the noise that may have come back through the weights, or be undone by them
     feedback: float
 
     def spread(self, c: float) -> float:
@@ -86,10 +114,10 @@ class Denominator:
         """All that may be in the rest besides noise, over the noise."""
         return self.spread(c) + self.feedback
 
-    def _degrees(self, c: float) -> float:
+    def degrees(self, rest: Rest, c: float) -> float:
         """Those of the rest if the spread of the batches is in it: no direction of it is larger than those taken out."""
         kappa = self.spread(c)
-        return self.rest.degrees / (1.0 + 2.0 * kappa + 2.0 * kappa * math.sqrt(self.parameters / self.fast))
+        return rest.degrees / (1.0 + 2.0 * kappa + 2.0 * kappa * math.sqrt(self.parameters / rest.rows))
 
     @property
     def _level(self) -> float:
@@ -102,15 +130,23 @@ class Denominator:
 
     @property
     def at_least(self) -> float:
-        return self.bare * math.sqrt(_quantile(self.rest.degrees, self._level))
+        return self.bare * math.sqrt(_quantile(self.rest.degrees, self._level) / self._missing)
+
+    @property
+    def _missing(self) -> float:
+        """The noise is at most so many times the rest."""
+        return (1.0 + self.rounding / self.rest.variance) * (1.0 + self.feedback)
 
     @property
     def at_most(self) -> float:
-        c = self.bare
+        return max(self._at_most(one) for one in self.parts)
+
+    def _at_most(self, rest: Rest) -> float:
+        c = self.told.deviation / math.sqrt(rest.variance)
         # the spread grows with c, slower than c^2: each turn ends higher, and below the fixed point
         for _ in range(200):
-            high = _quantile(self._degrees(c), 1.0 - self._level)
-            square = self.told.deviation**2 * high * (1.0 + self.besides(c)) / (self.rest.variance - self.rounding)
+            high = _quantile(self.degrees(rest, c), 1.0 - self._level)
+            square = self.told.deviation**2 * high * (1.0 + self.besides(c)) / (rest.variance - self.rounding)
             before, c = c, math.sqrt(square)
             if abs(c - before) <= 1e-12 * c:
                 break
@@ -119,11 +155,15 @@ class Denominator:
     def log_likelihood(self, c: float) -> float:
         """Relative to the most likely, so never above 0."""
         square = (self.told.deviation / c) ** 2
-        low = square / self.rest.variance
-        high = square * (1.0 + self.besides(c)) / (self.rest.variance - self.rounding)
+        low = square / (self.rest.variance * self._missing)
         if low > 1.0:
             return _log_density(self.rest.degrees, low)
-        return _log_density(self._degrees(c), high) if high < 1.0 else 0.0
+        return max(self._log_of_less(one, square, c) for one in self.parts)
+
+    def _log_of_less(self, rest: Rest, square: float, c: float) -> float:
+        """As far as this part tells it, of noise that is smaller than what was seen."""
+        high = square * (1.0 + self.besides(c)) / (rest.variance - self.rounding)
+        return _log_density(self.degrees(rest, c), high) if high < 1.0 else 0.0
 
 
 def denominator(seen: Spectrum, told: Told, descent: Descent, every: int) -> Denominator:
@@ -134,10 +174,8 @@ def denominator(seen: Spectrum, told: Told, descent: Descent, every: int) -> Den
             "checkpoints", f"{seen.zero_share:.0%} of all updates are lost in rounding", "of weights finer than the noise",
             "store them in single precision",
         )  # fmt: skip
-    _check_tensors(seen, rest)
-    return Denominator(
-        told, rest, seen.parameters, seen.fast, seen.rounding, feedback_of(descent, every, told) / seen.parameters
-    )
+    returned = feedback_of(descent, every, told)
+    return Denominator(told, rest, (rest, *seen.halves()), seen.parameters, seen.rounding, returned / seen.parameters)
 
 
 def feedback_of(descent: Descent, every: int, told: Told) -> float:
@@ -146,32 +184,61 @@ def feedback_of(descent: Descent, every: int, told: Told) -> float:
     return LONGEST_GRADIENT * told.max_grad_norm * reach
 
 
-def _check_tensors(seen: Spectrum, rest: Rest) -> None:
-    """Nothing that is noised moves less than the noise."""
+def quiet_tensor(seen: Spectrum, found: Denominator) -> Quiet | None:
+    """The tensor that moves less than the noise of the largest c would make it; None if there is none.
+
+    Each tensor has the noise and more, so each says how large c is at least. Where that is above the interval, what is taken for
+    granted is wrong: a buffer is among the tensors, or learning rates differ, or gradients are in the rest of the others.
+    """
+    least = (found.told.deviation / found.at_most) ** 2
+    worst: Quiet | None = None
     for name, (energy, size) in seen.tensors.items():
-        degrees = float(seen.fast * size)
-        low = _quantile(degrees, _LEVEL / len(seen.tensors)) * (1.0 - 6.0 * math.sqrt(2.0 / rest.degrees))
-        if energy / degrees < low * rest.variance:
-            ratio = energy / degrees / rest.variance
-            raise InvalidInput(
-                "checkpoints", f"{name} has {ratio:.2g} times the noise of the others", "trained alike, all with the same noise",
-                f"a buffer, or another learning rate? --leave-out {name}",
-            )  # fmt: skip
+        degrees = float(seen.rows * size)
+        low = _quantile(degrees, _UNEVEN / len(seen.tensors)) / (1.0 + found.feedback * seen.parameters / size)
+        variance = energy / degrees
+        if variance + found.rounding < low * least and (worst is None or variance < worst.ratio * found.rest.variance):
+            worst = Quiet(name, variance / found.rest.variance)
+    return worst
+
+
+def doubt_about(seen: Spectrum, found: Denominator) -> Doubt | None:
+    """What speaks against one denominator, and against what the interval takes for granted."""
+    if is_followed(seen, found):
+        return Doubt.FOLLOWED
+    if found.rest.directions > _MOST_DIRECTIONS * min(seen.rows, seen.parameters):
+        return Doubt.RESTLESS
+    if not is_steady(seen, found):
+        return Doubt.VARIES
+    return None if quiet_tensor(seen, found) is None else Doubt.UNEVEN
 
 
 def is_steady(seen: Spectrum, found: Denominator) -> bool:
     """Whether the noise is the same in all steps, but for what chance and the spread of the batches do to them."""
     relative = _relative(seen)
-    whole = float(np.trace(seen.gram)) / (seen.fast * seen.parameters)
+    whole = float(np.trace(seen.gram)) / (seen.rows * seen.parameters)
     spread = max(found.spread(found.bare), whole / found.rest.variance - 1.0)
     allowed = 2.0 / seen.parameters + 2.0 * spread**2
     statistic = float(np.sum((relative - 1.0) ** 2)) / allowed
     return float(special.gammaincc(seen.steps / 2.0, statistic / 2.0)) >= _LEVEL
 
 
+def is_followed(seen: Spectrum, found: Denominator) -> bool:
+    """Whether later gradients undo more of the noise than is allowed for, which makes the rest larger than the noise.
+
+    A gradient that pulls each weight back with a strength e undoes the noise below the frequency e: a slow wave of frequency w
+    lacks at most a share e / 2w of it, momentum or not. With all that is allowed, phi n, shared out among the directions as it
+    likes, a wave lacks phi / 2w.
+    """
+    rows = len(seen.slow_rows)
+    noise = found.rest.variance * (1.0 - 6.0 * math.sqrt(2.0 / found.rest.degrees)) / (1.0 + found.feedback)
+    chance = _quantile(float(seen.parameters), _LEVEL / rows)
+    kept = np.maximum(1.0 - found.feedback / (2.0 * seen.frequencies), 0.0)
+    return bool(np.any(seen.slow_rows / seen.parameters < noise * chance * kept))
+
+
 def by_step(seen: Spectrum, told: Told) -> tuple[float, float]:
     """The least and the largest denominator of a single step, as the energy of each step has it."""
-    whole = float(np.trace(seen.gram)) / (seen.fast * seen.parameters)
+    whole = float(np.trace(seen.gram)) / (seen.rows * seen.parameters)
     each = told.deviation / np.sqrt(whole * _relative(seen))
     return float(each.min()), float(each.max())
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from noisymean.errors import InvalidInput
 from noisymean.finished.checkpoints import Checkpoints, found
-from noisymean.finished.denominator import Denominator, Told, by_step, denominator, is_steady
+from noisymean.finished.denominator import Denominator, Told, by_step, denominator, doubt_about, quiet_tensor
 from noisymean.finished.found import FinishedRun, Size, Sure
 from noisymean.finished.optimizers import Descent, of_name
 from noisymean.finished.series import Progress, Run, Updates, array_in
@@ -85,12 +85,12 @@ def probe_run(
             "dataset_size", asked, "given with a batch size or a sampling rate", "a denominator alone has no N"
         )
     series, ordered = _series(checkpoints, descent, every, tuple(leave_out))
-    seen = spectrum(series.blocks(progress), series.steps)
+    seen = spectrum(series.blocks(progress), series.series)
     measured = denominator(seen, told, descent, every)
-    steady = is_steady(seen, measured)
+    doubt = doubt_about(seen, measured)
     runs: tuple[tuple[int, int], ...] = ()
     tried = None
-    if sizes is not None and steady:
+    if sizes is not None and doubt is None:
         runs, tried = sizes.consistent(measured.at_least, measured.at_most, asked)
     return FinishedRun(
         checkpoints=seen.steps if ordered is None else len(ordered.files),
@@ -99,14 +99,17 @@ def probe_run(
         descent=descent,
         every=every,
         told=told,
-        denominator=measured if steady else None,
+        denominator=measured if doubt is None else None,
+        doubt=doubt,
+        quiet=quiet_tensor(seen, measured),
         directions=measured.rest.directions,
         steps_from_to=by_step(seen, told),
         sizes=sizes,
         consistent=runs,
         tried=tried,
-        sure=None if asked is None or sizes is None or not steady else _sure(asked, sizes, measured),
+        sure=None if asked is None or sizes is None or doubt is not None else _sure(asked, sizes, measured),
         gaps=() if ordered is None else ordered.gaps,
+        too_short=series.too_short,
         left_out=dict(series.left_out),
         files_left_out=() if ordered is None else ordered.left_out,
         still=seen.still,
@@ -124,6 +127,14 @@ def _series(
         if array.ndim != 2 or array.dtype.kind != "f":
             raise InvalidInput("updates", f"shape {array.shape} of {array.dtype}", "an array of T updates of n numbers")
         return _updates(array, descent, every), None
+    for one in checkpoints:
+        if not isinstance(one, str | PathLike):
+            raise InvalidInput(
+                "checkpoints",
+                f"a list with {type(one).__name__}",
+                "files",
+                "updates are one array, a row for each step",
+            )
     paths = [Path(one) for one in checkpoints]
     if not paths:
         raise InvalidInput("checkpoints", "none", "a folder or files")

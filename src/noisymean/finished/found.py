@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from importlib import import_module
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, assert_never, final
 
 from noisymean.errors import MissingDependency
 from noisymean.finished.checkpoints import Gap
-from noisymean.finished.denominator import Denominator, Told
+from noisymean.finished.denominator import LONGEST_GRADIENT, Denominator, Doubt, Quiet, Told
 from noisymean.finished.optimizers import Descent
 from noisymean.finished.series import Why
 from noisymean.finished.sizes import Kind, Sizes
@@ -61,8 +61,8 @@ class Sure:
 class FinishedRun(Result):
     """The denominator of a finished run, the numbers of records that are consistent with it, and what it rests on.
 
-    `denominator` is None where the noise is not the same in all steps; `steps_from_to` has the denominators of single steps then.
-    `consistent` are runs (from, to) of N, worked out up to `tried`.
+    `denominator` is None where the run tells none, and `doubt` why; `steps_from_to` has the denominators of single steps then.
+    `consistent` are runs (from, to) of N: all, or all up to `tried` where larger ones may fit as well.
     """
 
     checkpoints: int
@@ -72,6 +72,8 @@ class FinishedRun(Result):
     every: int
     told: Told
     denominator: Denominator | None
+    doubt: Doubt | None
+    quiet: Quiet | None
     directions: int
     steps_from_to: tuple[float, float]
     sizes: Sizes | None
@@ -79,6 +81,7 @@ class FinishedRun(Result):
     tried: int | None
     sure: Sure | None
     gaps: tuple[Gap, ...]
+    too_short: int
     left_out: Mapping[str, Why]
     files_left_out: tuple[str, ...]
     still: int
@@ -125,7 +128,9 @@ class FinishedRun(Result):
                 "batch_size": None if self.sizes is None else self.sizes.batch_size,
                 "sample_rate": None if self.sizes is None or self.sizes.rate is None else str(self.sizes.rate),
             },
-            "steady": found is not None,
+            "steady": self.doubt is not Doubt.VARIES,
+            "doubt": None if self.doubt is None else self.doubt.value,
+            "quiet_tensor": None if self.quiet is None else {"name": self.quiet.tensor, "ratio": self.quiet.ratio},
             "denominator": None
             if found is None
             else {
@@ -149,6 +154,7 @@ class FinishedRun(Result):
             },
             "asked": None if self.sure is None else self._sure_dict(self.sure),
             "gaps": [{"before": one.before, "after": one.after} for one in self.gaps],
+            "parts_too_short": self.too_short,
             "left_out": {name: why.value for name, why in self.left_out.items()},
             "files_left_out": list(self.files_left_out),
             "parameters_that_never_move": self.still,
@@ -199,10 +205,10 @@ class FinishedRun(Result):
     def lines(self) -> Lines:
         """The denominator, the N that fit, and what was told."""
         updates = f"{self.gradients:,} noisy updates of {plain(str(self.parameters))} parameters"
-        if self.denominator is None:
+        if self.denominator is None or self.doubt is not None:
             low, high = self.steps_from_to
-            rows = [("denominator", f"not one: {short(low, 4)} to {short(high, 4)} in single steps")]
-            return Lines(updates, ("", ""), rows, [*self._unsteady(), *self._of_files()])
+            rows = [("denominator", f"undetermined: {short(low, 4)} to {short(high, 4)} in single steps")]
+            return Lines(updates, ("", ""), rows, [self._undetermined(), *self._of_files()])
         found = self.denominator
         between = f"{plain(at_least(found.at_least))} to {plain(at_most(found.at_most))}"
         sure = f"{100 * self.told.confidence:.6g} %"
@@ -228,12 +234,17 @@ class FinishedRun(Result):
 
     def _records(self) -> str:
         if not self.consistent:
-            return "no N has such a denominator"
+            return (
+                "no N has such a denominator"
+                if self.tried is None
+                else f"no N up to {self.tried:,} has such a denominator"
+            )
         shown = self._nearest(_MOST_RUNS_SHOWN)
         count = sum(last - first + 1 for first, last in self.consistent)
         words = ", ".join(f"{first:,}" if first == last else f"{first:,} to {last:,}" for first, last in shown)
         if len(shown) == len(self.consistent):
-            return f"{'any N of' if count > 1 else 'N ='} {words}"
+            more = "" if self.tried is None else f" (of N up to {self.tried:,})"
+            return f"{'any N of' if count > 1 else 'N ='} {words}{more}"
         tried = "" if self.tried is None else f" of the first {self.tried:,}"
         near = "nearest" if self.sure is not None else "first"
         return f"{count:,}{tried} fit; the {near}: {words}"
@@ -262,7 +273,8 @@ class FinishedRun(Result):
         said = [
             f"Taken on trust: learning rate {self.descent.learning_rate:g}, C = {told.max_grad_norm:g}, "
             f"sigma = {told.noise_multiplier:g}. If one of them is off by a factor, so is the denominator.",
-            f"The upper end allows for batches of {batch}, each of another direction; the lower end needs no such bound.",
+            f"Taken for granted: batches of {batch}, gradients of a mean length of at most {LONGEST_GRADIENT:g} before they are "
+            "clipped, and an expected gradient that moves slowly, or to and fro, or in few directions.",
         ]
         if self.fits_nothing:
             said.insert(
@@ -272,11 +284,32 @@ class FinishedRun(Result):
             said.insert(0, f"{self.sure.asked.records:,} records do not fit this run, if all that was told is so.")
         return said
 
-    def _unsteady(self) -> list[str]:
-        return [
-            "The noise is not the same in all steps: the denominator moves with each batch (as in asgm), "
-            "or the learning rate, C or sigma changed. Give a part of the run in which they are constant.",
-        ]
+    def _undetermined(self) -> str:
+        match self.doubt:
+            case Doubt.VARIES | None:
+                return (
+                    "The noise is not the same in all steps: the denominator moves with each batch (as in asgm), "
+                    "or the learning rate, C or sigma changed. Give a part of the run in which they are constant."
+                )
+            case Doubt.FOLLOWED:
+                return (
+                    "The gradients take back the noise of earlier steps, in more directions than is allowed for: what is left "
+                    "of them cannot be told from noise. A part of the run with a smaller learning rate would tell more."
+                )
+            case Doubt.RESTLESS:
+                return (
+                    f"The gradients of these steps go in {self.directions} directions and more, too many to be told from noise. "
+                    "More consecutive checkpoints, or a part of the run with a smaller learning rate, would tell more."
+                )
+            case Doubt.UNEVEN:
+                assert self.quiet is not None
+                return (
+                    f"{self.quiet.tensor} has {self.quiet.ratio:.2f} times the noise of the whole, and batches of that size do "
+                    f"not explain it. If it is a buffer, or has a learning rate of its own: --leave-out {self.quiet.tensor}. "
+                    "Else gradients change too much from step to step to be told from noise."
+                )
+            case _ as never:
+                assert_never(never)
 
     def _of_files(self) -> list[str]:
         said = [
@@ -284,6 +317,11 @@ class FinishedRun(Result):
         ]
         if len(self.gaps) > 3:
             said.append(f"{len(self.gaps) - 3} more gaps.")
+        if self.too_short:
+            said.append(
+                f"{self.too_short} {'part' if self.too_short == 1 else 'parts'} of the run between gaps tell nothing: "
+                "each has too few checkpoints in a row."
+            )
         by_why: dict[Why, list[str]] = {}
         for name, why in self.left_out.items():
             by_why.setdefault(why, []).append(name)

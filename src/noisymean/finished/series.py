@@ -21,10 +21,14 @@ import numpy as np
 from noisymean.errors import InvalidInput
 from noisymean.finished.checkpoints import Checkpoints
 from noisymean.finished.optimizers import Descent
-from noisymean.finished.stored import RESOLUTION, Entry, opened
+from noisymean.finished.stored import RESOLUTION, Entry, Part, opened
 from noisymean.numerics.logs import Array
 
 BLOCK_BYTES = 2**26
+# What cannot be read in parts, such as an array of an .npz, is held as a whole, in all files: no more than this.
+MOST_BYTES = 2**31
+# Of fewer gradients in a row nothing is told: most of what they hold is slow.
+LEAST_STEPS = 8
 _RUNNING = ("running_mean", "running_var", "num_batches_tracked")
 Progress = Callable[[int, int], None]
 
@@ -35,7 +39,7 @@ class Why(Enum):
     INTEGER = "no floating-point numbers"
     BUFFER = "a running statistic"
     SAME = "the same numbers under another name"
-    ASKED = "left out as asked"
+    ASKED = "as asked"
     STILL = "never changes"
     EMPTY = "empty"
 
@@ -57,10 +61,10 @@ class Block:
 @final
 @dataclass(frozen=True)
 class _Piece:
-    """Rows of a tensor that are read together."""
+    """Part of a tensor that is read together: a range of one axis, or all of it."""
 
     tensor: str
-    rows: tuple[int, int] | None
+    part: Part | None
     size: int
 
 
@@ -76,9 +80,18 @@ class Run:
     left_out: dict[str, Why] = field(default_factory=dict)
 
     @property
-    def steps(self) -> int:
-        """How many gradients it tells."""
-        return sum(max(0, len(one) - 1 - self.descent.lost) for one in self.checkpoints.segments)
+    def series(self) -> tuple[int, ...]:
+        """How many gradients each part without a gap tells."""
+        return tuple(len(one) - 1 - self.descent.lost for one in self._long_enough)
+
+    @property
+    def too_short(self) -> int:
+        """How many parts have too few checkpoints in a row to tell anything."""
+        return len(self.checkpoints.segments) - len(self._long_enough)
+
+    @property
+    def _long_enough(self) -> list[range]:
+        return [one for one in self.checkpoints.segments if len(one) - 1 - self.descent.lost >= LEAST_STEPS]
 
     def blocks(self, progress: Progress) -> Iterator[Block]:
         """All of it, block by block."""
@@ -165,6 +178,8 @@ class Run:
             for name, entry in entries.items():
                 if sizes[entry.shape] < 2:
                     continue
+                if 8 * entry.size > MOST_BYTES:
+                    continue
                 numbers = stored.read(name, None)
                 digest = hashlib.sha256(f"{entry}".encode() + numbers.tobytes()).digest()
                 if digest in seen and numbers.min() != numbers.max():
@@ -177,14 +192,21 @@ class Run:
             splits = stored.splits
         width = max(1, BLOCK_BYTES // (8 * len(self.checkpoints.files)))
         for name, entry in entries.items():
-            if not splits or entry.size <= width or not entry.shape or entry.shape[0] < 2:
+            axis = int(np.argmax(entry.shape)) if entry.shape else 0
+            long = entry.shape[axis] if splits and entry.shape and entry.size > width else 1
+            each = entry.size // long
+            if 8 * each * len(self.checkpoints.files) > MOST_BYTES:
+                raise InvalidInput(
+                    "checkpoints", f"{name} of {each:,} numbers, in {len(self.checkpoints.files)} files",
+                    f"at most {MOST_BYTES >> 30} GB at once", "store it as .safetensors, or give fewer files",
+                )  # fmt: skip
+            if long == 1:
                 yield _Piece(name, None, entry.size)
                 continue
-            each = entry.size // entry.shape[0]
             rows = max(1, width // each)
-            for start in range(0, entry.shape[0], rows):
-                stop = min(start + rows, entry.shape[0])
-                yield _Piece(name, (start, stop), (stop - start) * each)
+            for start in range(0, long, rows):
+                stop = min(start + rows, long)
+                yield _Piece(name, Part(axis, start, stop), (stop - start) * each)
 
     # --- their numbers -------------------------------------------------------------------------------------------------
 
@@ -195,7 +217,7 @@ class Run:
             with opened(path) as stored:
                 column = 0
                 for piece in group:
-                    numbers = stored.read(piece.tensor, piece.rows)
+                    numbers = stored.read(piece.tensor, piece.part)
                     weights[row, column : column + piece.size] = numbers
                     column += piece.size
             if not np.isfinite(weights[row]).all():
@@ -212,10 +234,9 @@ class Run:
         if not moving.all():
             updates, weights = updates[:, moving], weights[:, moving]
         rows = []
-        for one in self.checkpoints.segments:
-            if len(one) - 1 > self.descent.lost:
-                inside = slice(one.start, one.stop - 1)
-                rows.append(self.descent.gradients(updates[inside], weights[inside]))
+        for one in self._long_enough:
+            inside = slice(one.start, one.stop - 1)
+            rows.append(self.descent.gradients(updates[inside], weights[inside]))
         gradients = np.concatenate(rows) if rows else np.empty((0, updates.shape[1]))
         # the last place of a number between 2^e and 2^(e+1) is worth 2^e times the resolution
         places = np.exp2(np.floor(np.log2(np.maximum(np.abs(weights).max(axis=0, initial=0.0), 1e-300)))) * resolution
@@ -239,10 +260,11 @@ class Updates:
     descent: Descent
 
     left_out: dict[str, Why] = field(default_factory=dict)
+    too_short: int = 0
 
     @property
-    def steps(self) -> int:
-        return max(0, len(self.updates) - self.descent.lost)
+    def series(self) -> tuple[int, ...]:
+        return (max(0, len(self.updates) - self.descent.lost),)
 
     def blocks(self, progress: Progress) -> Iterator[Block]:
         """All of it, block by block."""
@@ -258,7 +280,11 @@ class Updates:
             moving = part.any(axis=0)
             part = part[:, moving]
             zeros, still = int((part == 0.0).sum()), int((~moving).sum())
-            yield Block("updates", self.descent.gradients(part, None), still, zeros, 0.0)
+            # of the numbers themselves; what was lost when they were made is not in them
+            finest = np.spacing(np.abs(self.updates[:, start : start + width][:, moving])).astype(np.float64)
+            rounding = float(np.sum(np.mean(finest**2, axis=0))) / 12.0 * self.descent.of_rounding
+            gradients = self.descent.gradients(part, None)
+            yield Block("updates", gradients, still, zeros, rounding / self.descent.learning_rate**2)
             progress(min(start + width, wide), wide)
 
 
@@ -272,6 +298,11 @@ def array_in(path: Path) -> Array | None:
         entry = stored.entries[name]
         if len(entry.shape) != 2 or not entry.is_float:
             return None
+        if 8 * entry.size > MOST_BYTES:
+            raise InvalidInput(
+                "checkpoints", f"{entry.size:,} updates in one array", f"at most {MOST_BYTES >> 30} GB at once",
+                "give checkpoints, which are read in parts",
+            )  # fmt: skip
         return stored.read(name, None).reshape(entry.shape)
 
 

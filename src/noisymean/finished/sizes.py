@@ -84,12 +84,14 @@ class Sizes:
     def consistent(
         self, least: float, most: float, asked: int | None = None
     ) -> tuple[tuple[tuple[int, int], ...], int | None]:
-        """The N whose denominator is from `least` to `most`, as runs (from, to); and the largest N that was tried, if any was."""
+        """The N whose denominator is from `least` to `most`, as runs (from, to); the largest that was tried, if more may fit."""
         match self.kind:
             case Kind.LOADER:
                 limit = min(max(LEAST_LIMIT, 2 * (asked or 0)), MOST_LIMIT)
                 found = self._of_loader(np.arange(1, limit + 1))
-                return _runs((found >= max(least, 1.0)) & (found <= most)), limit
+                # of L batches or more: N/L > b - b/L, and floating point takes no more than 1 off
+                last = self._batch - math.ceil(self._batch / math.ceil(limit / self._batch)) - 2
+                return _runs((found >= max(least, 1.0)) & (found <= most)), limit if most >= last else None
             case Kind.EASGM:
                 low, high = math.ceil(Fraction(least) / self._rate), math.floor(Fraction(most) / self._rate)
                 return ((((max(low, 1), high),) if high >= max(low, 1) else ()), None)
@@ -107,9 +109,14 @@ class Sizes:
         assert self.rate is not None, "made with one"
         return self.rate
 
+    @property
+    def _batch(self) -> int:
+        assert self.batch_size is not None, "made with one"
+        return self.batch_size
+
     def _of_loader(self, sizes: np.ndarray) -> np.ndarray:
         """int(N * (1/int(1/(1/L)))): the order of Opacus' own operations."""
-        lengths = -(-sizes // self.batch_size)
+        lengths = -(-sizes // self._batch)
         steps = (1.0 / (1.0 / lengths)).astype(np.int64)
         return np.asarray((sizes * (1.0 / steps)).astype(np.int64))
 

@@ -6,8 +6,10 @@ array, objects are refused, and so is an array that claims more numbers than its
 
 from __future__ import annotations
 
+import lzma
 import math
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -43,6 +45,16 @@ class Entry:
         return self.kind in RESOLUTION
 
 
+@final
+@dataclass(frozen=True)
+class Part:
+    """From `start` to `stop` along one axis."""
+
+    axis: int
+    start: int
+    stop: int
+
+
 class Stored(Protocol):
     """A file that is open."""
 
@@ -53,8 +65,8 @@ class Stored(Protocol):
     # whether a part of a tensor can be read by itself
     splits: bool
 
-    def read(self, name: str, rows: tuple[int, int] | None) -> Array:
-        """The numbers of a tensor, or of these rows of it, one after the other."""
+    def read(self, name: str, part: Part | None) -> Array:
+        """The numbers of a tensor, or of this part of it, one after the other."""
 
 
 @contextmanager
@@ -67,8 +79,20 @@ def opened(path: Path) -> Iterator[Stored]:
         else:
             with _safetensors().safe_open(path, framework="numpy") as held:
                 yield _Safetensors(held)
-    except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError) as fault:
+    except InvalidInput:
+        raise
+    except (
+        zipfile.BadZipFile,
+        zlib.error,
+        lzma.LZMAError,
+        EOFError,
+        NotImplementedError,
+        RuntimeError,
+        ValueError,
+    ) as fault:
         raise _broken(path, fault) from None
+    except OSError as fault:
+        raise InvalidInput("checkpoints", str(path), "a file that can be read", fault.strerror or str(fault)) from None
     except Exception as fault:
         # the package's own kind of error has no parent but this
         if type(fault).__name__ != "SafetensorError":
@@ -97,10 +121,11 @@ class _Safetensors:
         slices = {name: held.get_slice(name) for name in held.keys()}  # noqa: SIM118
         self.entries = {name: Entry(tuple(one.get_shape()), str(one.get_dtype())) for name, one in slices.items()}
 
-    def read(self, name: str, rows: tuple[int, int] | None) -> Array:
-        if rows is None:
+    def read(self, name: str, part: Part | None) -> Array:
+        if part is None:
             return np.asarray(self._held.get_tensor(name)).ravel()
-        return np.asarray(self._held.get_slice(name)[rows[0] : rows[1]]).ravel()
+        before = (slice(None),) * part.axis
+        return np.asarray(self._held.get_slice(name)[(*before, slice(part.start, part.stop))]).ravel()
 
 
 @final
@@ -139,8 +164,8 @@ class _Npz:
             raise _broken(self._path, f"{member.filename} holds {held:,} bytes and says otherwise")
         return Entry(tuple(shape), f"{kind.kind.upper()}{8 * kind.itemsize}")
 
-    def read(self, name: str, rows: tuple[int, int] | None) -> Array:
-        assert rows is None, "an array of an .npz is read as a whole"
+    def read(self, name: str, part: Part | None) -> Array:
+        assert part is None, "an array of an .npz is read as a whole"
         held = self._archive.namelist()
         with self._archive.open(name if name in held else f"{name}.npy") as stream:
             array = np.lib.format.read_array(stream, allow_pickle=False)
