@@ -82,7 +82,7 @@ def main() -> None:
     parser.add_argument("--fixed", action="store_true", help="divide by a public constant, and sample at a public rate")
     parser.add_argument("--report-to", default="none", help="tensorboard, wandb and others, as transformers knows them")
     chosen = parser.parse_args()
-    # "Secure RNG turned off", and torch's remark on the hooks of a module whose input needs no gradient
+    # the remark that secure mode is off, and torch's on the hooks of a module whose input needs no gradient
     warnings.simplefilter("ignore")
     torch.manual_seed(0)
     texts, model = Texts(chosen.records), Classifier()
@@ -110,7 +110,7 @@ def main() -> None:
         trainer.add_callback(callback)
         trainer.train()
     for logged in trainer.state.log_history:
-        print({name: round(value, 4) for name, value in logged.items() if not name.startswith("train_")})
+        print({name: float(f"{value:.4g}") for name, value in logged.items() if not name.startswith("train_")})
     print(callback.logger and callback.logger.last)
 
 

@@ -38,6 +38,7 @@ class PrivacyCallback(TrainerCallback):  # type: ignore[misc]
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Find the optimizer, and complain here rather than in the middle."""
+        self.logger = None
         if not state.is_world_process_zero:
             return
         optimizer: Any = kwargs.get("optimizer")
@@ -48,7 +49,15 @@ class PrivacyCallback(TrainerCallback):  # type: ignore[misc]
             raise InvalidInput(
                 "optimizers", type(optimizer).__name__, "with the optimizer that make_private returned", "of Opacus 1.x"
             )
-        about = {"data_loader": kwargs.get("train_dataloader"), **self._told}
+        draws = kwargs.get("train_dataloader")
+        about = {"data_loader": draws, **self._told}
+        if None not in (draws, about["data_loader"]) and not _same(draws, about["data_loader"]):
+            raise InvalidInput(
+                "data_loader",
+                type(about["data_loader"]).__name__,
+                "the one that the Trainer draws from, and it has made another one",
+                "return yours from get_train_dataloader, as examples/transformers_opacus.py does",
+            )
         self.logger = PrivacyLogger(optimizer, self._to, **about)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
@@ -60,3 +69,9 @@ class PrivacyCallback(TrainerCallback):  # type: ignore[misc]
         """After the last one."""
         if self.logger is not None:
             self.logger.close(state.global_step)
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Whether two loaders draw the same batches: accelerate makes another loader around what draws them."""
+    drawing = getattr(one, "batch_sampler", None)
+    return one is other or (drawing is not None and drawing is getattr(other, "batch_sampler", None))

@@ -8,7 +8,8 @@
 
 What is written at a step is the account of the steps that the optimizer's accountant has counted until then, by `inspect`: of
 the run as it is, not of the one that was planned. Where `inspect` says *undetermined*, so does this; where it knows no number,
-none is written. An account that fails, and a writer that does, end no training: there is one warning, and nothing is written.
+none is written. An account that fails ends no training, and neither does a writer: there is one warning, and where numbers had
+been written, that they are not known any more. Nothing is sent anywhere but to the writer, and no random number is drawn.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from typing import Any, TypeVar, final
 
 from noisymean.errors import InvalidInput, Undefined
 from noisymean.integrations.callbacks.pace import Doubling, Every, Pace
-from noisymean.integrations.callbacks.values import scalars
+from noisymean.integrations.callbacks.values import nothing_known, scalars
 from noisymean.integrations.callbacks.writers import Writer, writer_for
 from noisymean.integrations.opacus import Inspection, inspect
 from noisymean.integrations.opacus.seen import steps_of, told
@@ -38,9 +39,10 @@ class PrivacyLogger:
     """Writes claimed, leaked and guaranteed epsilon of a run with Opacus `to` a writer while it trains.
 
     `to` is a SummaryWriter of TensorBoard, a run of Weights & Biases or its module, or a function of (values, step); a number
-    that is not known is left out. `every` is how many steps lie between two accounts; unless it is given they come at 1, 2, 5,
-    10, 20, 50, 100 steps and so on, and there is one at the end. Everything else that `inspect` takes may be told: `data_loader`
-    is the one that make_private returned. What is wrong with that is said here and now, before the first step.
+    that is not known is NaN, and None for a function. `every` is how many steps lie between two accounts; unless it is given
+    they come at 1, 2, 5, 10, 20, 50, 100 steps and so on, and there is one at the end. Everything else that `inspect` takes may
+    be told: `data_loader` is the one that make_private returned. What is wrong with that is said here and now, before the first
+    step.
 
     Call `step` after each step, or as often as you like, and `close` after the last one; `with` does so by itself. `last` is
     the inspection that was written last, `seconds` the time that accounts have taken, `failures` how many were not written.
@@ -63,6 +65,8 @@ class PrivacyLogger:
         self.last: Inspection | None = None
         self.seconds, self.failures = 0.0, 0
         self._written, self._closed = 0, False
+        # what the writer shows: an inspection, or that nothing is known any more
+        self._shown: dict[str, float | None] = {}
         self._check()
         # steps of a checkpoint have been written down already, or nobody wanted them
         self._due = self._pace.after(self._taken())
@@ -89,7 +93,9 @@ class PrivacyLogger:
     def step(self, step: int | None = None) -> None:
         """To be called after each step. Writes if an account is due; `step` is what to write it under, if not steps counted."""
         taken = self._try(self._taken)
-        if taken is not None and taken >= self._due:
+        if taken is None:
+            self._write_nothing(step)
+        elif taken >= self._due:
             self._due = self._pace.after(taken)
             self._write(step)
 
@@ -99,10 +105,12 @@ class PrivacyLogger:
             return
         self._closed = True
         taken = self._try(self._taken)
-        if taken is not None and taken > self._written:
+        if taken is None:
+            self._write_nothing(step)
+        elif taken != self._written:
             self._write(step)
-        if (last := self.last) is not None:
-            self._try(lambda: self._writer.finish(str(last), last.taken if step is None else step))
+        if (last := self.last) is not None and last.taken == taken:
+            self._try(lambda: self._writer.finish(str(last), last.taken, step))
 
     def __enter__(self) -> PrivacyLogger:
         return self
@@ -118,13 +126,21 @@ class PrivacyLogger:
         looked = self._try(self._look)
         self.seconds += time.perf_counter() - began
         if looked is None:
+            self._write_nothing(step)
             return
         found, values = looked
-        at = found.taken if step is None else step
-        if self._try(lambda: (self._writer.write(values, found.judged, at),)) is not None:
-            self.last, self._written = found, found.taken
+        if self._try(lambda: (self._writer.write(values, found.judged, found.taken, step),)) is not None:
+            self.last, self._written, self._shown = found, found.taken, values
 
-    def _look(self) -> tuple[Inspection, dict[str, float]]:
+    def _write_nothing(self, step: int | None) -> None:
+        """Take back what the writer shows: it was of fewer steps, and nobody knows what all of them have cost."""
+        values = nothing_known(self._shown)
+        if self._shown in ({}, values):
+            return
+        self._shown = values
+        self._try(lambda: self._writer.write(values, "undetermined, as the account failed", self._written, step))
+
+    def _look(self) -> tuple[Inspection, dict[str, float | None]]:
         found = inspect(self._run, **self._told)
         return found, scalars(found)
 

@@ -170,9 +170,9 @@ class Inspection(Answer):
             "steps": self.steps,
             "stretches": [_plain(one) for one in self.stretches],
             "delta": spent.delta,
-            "claimed": {"epsilon": finite(spent.claimed)},
-            "leakage": {"epsilon": spent.leakage, **pair},
-            "guarantee": {"epsilon": spent.guarantee},
+            "claimed": {"epsilon": _finite(spent.claimed)},
+            "leakage": {"epsilon": _finite(spent.leakage), **pair},
+            "guarantee": {"epsilon": _finite(spent.guarantee)},
             "verdict": self.verdict,
             "condition": self.condition or None,
             "watched": self.watched,
@@ -205,6 +205,10 @@ class Inspection(Answer):
 def bound_text(value: float | None, rounded: Callable[[float], str]) -> str:
     """A number rounded to its own side, or that there is none."""
     return NONE_KNOWN if value is None else rounded(value)
+
+
+def _finite(value: float | None) -> float | None:
+    return None if value is None else finite(value)
 
 
 def _plain(one: Stretch) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """What Opacus' own accountant says of the same steps, to stand beside the exact value of the same claim.
 
 A user has just read a number off `engine.get_epsilon`, and the claim here is another: both are of the noisy sum at the rate
-and the noise that Opacus was told, and Opacus rounds. Its `prv` adds an error of 0.01, its `rdp` is an upper bound, its `gdp` a
-limit.
+and the noise that Opacus was told, and Opacus rounds. Its `prv` reports the upper end of an estimate ± 0.01, its `rdp` is an
+upper bound, its `gdp` a limit.
 
 The accountant is copied when a run is looked at, because it goes on counting, and asked when somebody wants to know: it takes a
 tenth of a second or so, and on a fine grid minutes and gigabytes. Such a grid is not begun. One that fails says nothing.
@@ -35,7 +35,7 @@ _KINDS = {
 @final
 @dataclass(frozen=True)
 class OpacusSaid:
-    """One answer. `epsilon` is None where there is none, and `fault` says why; `error` is how far off it says that it may be.
+    """One answer. `epsilon` is None where there is none, and `fault` says why; `error` is that of the estimate below it.
 
     `attached`: it is the accountant of this run; otherwise the one that Opacus would have taken. `same_claim`: it was told the
     noise and the rate that the claim here is for.
@@ -133,6 +133,8 @@ def _too_fine(name: str, history: Sequence[tuple[float, float, int]], claimed: f
     """Why it is better not asked: the grid of `prv` is as wide as the loss, in steps that shrink with the number of rounds."""
     if name != "prv":
         return ""
+    if not math.isfinite(claimed):
+        return "it was not asked, since no finite epsilon is claimed"
     steps = sum(count for _, _, count in history)
     width = _PRV_ERROR / math.sqrt(0.5 * steps * math.log(12_000.0 / delta))
     # its domain reaches beyond epsilon by a part of it and a few units: measured at six settings, never more than this
