@@ -6,10 +6,12 @@ import csv
 import http.client
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from urllib.parse import urlencode, urlsplit
 
 import numpy as np
@@ -30,11 +32,23 @@ BROKEN = {
 }  # fmt: skip
 
 
+# One that nobody breaks and nobody proves: batches of an epoch that is shuffled, with much noise.
+OPEN = {
+    "mechanism": "sgm", "sampling": "shuffle", "dataset-size": "59999", "dimension": "26010", "sample-rate": "1/100",
+    "batch-size": "600", "noise-multiplier": "20", "steps": "100", "delta": "1e-5",
+}  # fmt: skip
+# One without any guarantee.
+UNBOUNDED = {
+    "mechanism": "opacus-loader", "sampling": "shuffle", "dataset-size": "59999", "dimension": "26010", "batch-size": "600",
+    "drop-last": "yes", "noise-multiplier": "1", "epochs": "1", "delta": "1e-5",
+}  # fmt: skip
+
+
 @contextmanager
-def started(*options: str, **environment: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
-    """The real command on a free port; the first line that it prints, and the process."""
+def running(*words: str, **environment: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """A program of this Python; the first line that it prints, and the process."""
     with subprocess.Popen(
-        [sys.executable, "-m", "noisymean", "explore", *options],
+        [sys.executable, *words],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -47,6 +61,40 @@ def started(*options: str, **environment: str) -> Iterator[tuple[str, subprocess
             yield process.stdout.readline(), process
         finally:
             process.kill()
+
+
+@contextmanager
+def started(*options: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """The real command on a free port."""
+    with running("-m", "noisymean", "explore", *options) as found:
+        yield found
+
+
+def descendants(number: int) -> list[int]:
+    """The processes that one has started, by any of its threads."""
+    found = [int(one) for path in Path(f"/proc/{number}/task").glob("*/children") for one in path.read_text().split()]
+    return found + [deeper for one in found for deeper in descendants(one)]
+
+
+def alive(number: int) -> bool:
+    """Whether a process of that number is there and no zombie."""
+    try:
+        return Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+# --- requests ----------------------------------------------------------------------------------------------------------
+
+
+def raw(address: str, request: str) -> str:
+    """Everything that comes back for these characters, which need not be HTTP; HOST is the server's name."""
+    parts = urlsplit(address)
+    with socket.create_connection((str(parts.hostname), parts.port), timeout=60) as connection:
+        connection.sendall(request.replace("HOST", parts.netloc).encode("latin-1"))
+        connection.shutdown(socket.SHUT_WR)
+        with connection.makefile("rb") as answer:
+            return answer.read().decode("latin-1")
 
 
 def get(address: str, path: str, method: str = "GET", body: bytes = b"", **headers: str) -> http.client.HTTPResponse:
@@ -100,3 +148,13 @@ def typed(seen: Seen, name: str, text: str) -> None:
     """A box is filled, and left with Enter."""
     seen.page.fill(f"#box-{name}", text)
     seen.page.press(f"#box-{name}", "Enter")
+
+
+@contextmanager
+def without_pictures(seen: Seen) -> Iterator[None]:
+    """Nothing is drawn, for tests of the numbers: what is drawn has tests of its own, and takes longer."""
+    seen.page.route("**/picture/*", lambda route: route.fulfill(json={"figure": None, "note": "", "title": ""}))
+    try:
+        yield
+    finally:
+        seen.page.unroute("**/picture/*")

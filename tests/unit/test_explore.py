@@ -1,51 +1,24 @@
-"""The page of `noisymean explore`: its words, its workers, and the real command in a real browser."""
+"""The page of `noisymean explore` without a browser: its answers, its workers, and its words."""
 
 from __future__ import annotations
 
-import importlib.util
-import json
-import os
-import shlex
-import signal
-import socket
-import threading
+import multiprocessing
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl, urlsplit
 
 import numpy as np
 import pytest
-from scipy.stats import norm
-from test_cli import run
-from test_explore_settings import asked, query
-from werkzeug.serving import WSGIRequestHandler, make_server
+from test_explore_settings import asked
 
 import noisymean as nm
-from browser import Seen, browser_page
-from explored import (
-    EASY,
-    EASY_RUN,
-    LOADER,
-    expected,
-    get,
-    opened,
-    shown,
-    started,
-    table,
-    typed,
-    wait_for_numbers,
-)
-from noisymean.cli.explore import account_record, read, report_page
-from noisymean.explore import answers, page, server, workers
+from explored import BROKEN, EASY, EASY_RUN, OPEN, UNBOUNDED
+from noisymean.explore import answers, page, workers
 from noisymean.explore import shown as shown_page
-from noisymean.explore.settings import Commands, in_symbols
-from noisymean.outward import lower_bound, upper_bound
+from noisymean.explore.settings import in_symbols
+from noisymean.outward import at_least, at_most
 from noisymean.report.asked_run import AskedRun
-from noisymean.run_curves import RunCurves, growth, run_curves
-from noisymean.words import sentence
+from noisymean.run_curves import RunCurves, growth
+from noisymean.written import plain
 
 # --- answers and workers -----------------------------------------------------------------------------------------------
 
@@ -65,8 +38,6 @@ class _FakeWorker:
     """A worker of the test's making: answers come from the other end of a pipe."""
 
     def __init__(self) -> None:
-        import multiprocessing
-
         self.connection, self.other = multiprocessing.Pipe()
         self.stopped = False
 
@@ -98,14 +69,14 @@ def test_what_takes_longer_than_its_limit_is_stopped_and_what_it_told_is_kept(fa
     assert (outcome.kind, outcome.answer) == ("slow", "half")
     assert fakes[0].stopped
     # another one has taken its place, and nothing slow was remembered
-    fakes[1].other.send(("complete", "whole"))
+    fakes[1].other.send(workers.Outcome("complete", "whole"))
     assert pool.ask("numbers", asked(EASY)).answer == "whole"
 
 
 def test_a_complete_answer_is_remembered(fakes: list[_FakeWorker]) -> None:
     pool = workers.Workers(limit=0.3)
     pool._add()
-    fakes[0].other.send(("complete", 7))
+    fakes[0].other.send(workers.Outcome("complete", 7))
     first = pool.ask("numbers", asked(EASY))
     # nobody answers a second time; 1/50 is 0.02
     assert pool.ask("numbers", asked({**EASY, "sample-rate": "1/50"})) == first
@@ -125,6 +96,62 @@ def test_an_older_request_is_given_up_at_once(fakes: list[_FakeWorker]) -> None:
     assert time.monotonic() - before < 10.0
     assert newest.wanted("page", 2)()
     assert not newest.wanted("page", 1)()
+
+
+def test_a_worker_that_has_ended_is_replaced(fakes: list[_FakeWorker]) -> None:
+    pool = workers.Workers(limit=20.0)
+    pool._add()
+    fakes[0].other.close()
+    lost = pool.ask("numbers", asked(EASY))
+    assert (lost.kind, lost.message) == ("failed", "the process that computed it ended; try again")
+    assert fakes[0].stopped
+    fakes[1].other.send(workers.Outcome("complete", 7))
+    assert pool.ask("numbers", asked(EASY)).answer == 7
+
+
+def test_a_report_takes_no_worker_from_the_page(fakes: list[_FakeWorker], monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may take ten minutes, and there are three."""
+    pool = workers.Workers(limit=20.0)
+    pool._add()
+
+    def writer(report: object) -> _FakeWorker:
+        fakes.append(_FakeWorker())
+        fakes[-1].other.send(workers.Outcome("complete", "the page"))
+        return fakes[-1]
+
+    monkeypatch.setattr(workers, "_Worker", writer)
+    assert pool.make_report(asked(EASY), "noisymean report").answer == "the page"
+    assert [one.stopped for one in fakes] == [False, True]
+    assert pool._idle.qsize() == 1
+
+
+def test_after_the_end_no_process_is_started(fakes: list[_FakeWorker]) -> None:
+    pool = workers.Workers(limit=20.0)
+    pool._add()
+    pool.stop()
+    assert fakes[0].stopped
+    pool._add()
+    assert len(fakes) == 1
+    assert pool.make_report(asked(EASY), "noisymean report").kind == "failed"
+
+
+def _says(report: workers.Report) -> Any:
+    """What a process sends when its report is asked for."""
+    ours, theirs = multiprocessing.Pipe()
+    workers._answer(theirs, report, answers.REPORT, asked(EASY), "line")
+    return ours.recv()
+
+
+def test_what_a_process_says_of_a_fault() -> None:
+    def refused(run: AskedRun, line: str) -> str:
+        raise nm.InvalidInput("steps", 0, "at least 1")
+
+    def broken(run: AskedRun, line: str) -> str:
+        raise ZeroDivisionError("a sum")
+
+    assert _says(refused) == workers.Outcome("refused", message="T cannot be 0: it must be at least 1", about="steps")
+    assert _says(broken) == workers.Outcome("failed", message="ZeroDivisionError: a sum")
+    assert _says(lambda run, line: line) == workers.Outcome("complete", "line")
 
 
 # --- words -------------------------------------------------------------------------------------------------------------
@@ -174,270 +201,30 @@ def test_the_guarantee_of_the_page_says_what_it_is() -> None:
     assert said.startswith("no upper bound is known for this run: no epsilon below a billion is proved")
 
 
-# --- the command -------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("values", "verdict"), [(BROKEN, "violated"), (EASY, "holds"), (OPEN, "undetermined"), (UNBOUNDED, "violated")]
+)
+def test_the_tab_the_bar_and_what_is_read_out_say_the_verdict(values: dict[str, str], verdict: str) -> None:
+    """In the tab the number that decides, rounded to its own side; nobody has proved one where nothing is decided."""
+    found = asked(values).account()
+    assert found.verdict == verdict
+    said = shown_page.answer(workers.Outcome("complete", found), None, 8.0)
+    leaked = plain(at_least(found.leakage.epsilon or 0.0, ".3g"))
+    sound = None if found.guarantee.epsilon is None else plain(at_most(found.guarantee.epsilon, ".3g"))
+    decides = f"ε ≤ {sound}" if verdict == "holds" else f"ε ≥ {leaked}"
+    assert said["title"] == f"{verdict} · {decides} · noisymean"
+    assert said["bar"]["word"] == verdict
+    assert dict(said["bar"]["numbers"])["leaked ≥"] == leaked
+    assert said["spoken"].startswith(f"{verdict}: ε ")
+    assert f"at least {leaked} leaked" in said["spoken"]
+    if sound is None:
+        assert dict(said["bar"]["numbers"])["guaranteed"] == "none known"
+        assert "no guarantee known" in said["spoken"]
 
 
-def test_without_its_packages_one_line_says_how_to_get_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    result = run("explore")
-    assert (result.code, result.out) == (2, "")
-    assert result.err == "error: flask is not installed; install it with: pip install 'noisymean[explore]'\n"
-
-
-@pytest.mark.parametrize("port", ["65536", "-1", "http", "80.5"])
-def test_a_port_that_is_none(port: str) -> None:
-    result = run("explore", "--port", port)
-    assert (result.code, result.out) == (2, "")
-    assert result.err.count("\n") == 1
-    assert f"--port={port}: must be a whole number from 0 to 65535" in result.err
-
-
-@pytest.mark.parametrize("limit", ["0", "-1", "nan", "1e9", "soon"])
-def test_a_limit_that_is_none(limit: str) -> None:
-    result = run("explore", "--limit", limit)
-    assert (result.code, result.err.count("\n")) == (2, 1)
-    assert f"--limit={limit}: must be a number of seconds > 0" in result.err
-
-
-def test_a_port_that_is_taken() -> None:
-    with socket.socket() as other:
-        other.bind(("127.0.0.1", 0))
-        other.listen()
-        port = other.getsockname()[1]
-        result = run("explore", "--port", str(port))
-    assert (result.code, result.out) == (2, "")
-    assert result.err.count("\n") == 1
-    assert f"--port={port}: must be a free port" in result.err
-
-
-@pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
-def test_an_interruption_ends_it_in_one_line() -> None:
-    with started("--json") as (line, process):
-        told = json.loads(line)
-        assert told["url"] == f"http://127.0.0.1:{told['port']}/"
-        process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=60)
-    assert (process.returncode, out) == (0, "")
-    assert err == "Ctrl-C ends it\nended\n"
-
-
-@pytest.fixture(scope="module")
-def address() -> Iterator[str]:
-    # a machine that does other things as well is not what is tested here
-    with started("--no-browser", "--limit", "60") as (line, _):
-        assert line.startswith("http://127.0.0.1:")
-        yield line.strip()
-
-
-def test_only_this_machine_is_answered(address: str) -> None:
-    port = urlsplit(address).port
-    assert get(address, "/").status == 200
-    assert get(address, "/", Host=f"localhost:{port}").status == 200
-    for host in ("evil.example", f"evil.example:{port}", f"127.0.0.1.evil.example:{port}", "127.0.0.1:1", ""):
-        refused = get(address, "/", Host=host)
-        assert refused.status == 403, host
-    assert get(address, f"/csv/run?{query(EASY)}", Origin="http://evil.example").status == 403
-    assert get(address, "/", Origin=f"http://127.0.0.1:{port}").status == 200
-    with socket.socket() as other, pytest.raises(OSError, match="refused"):
-        # loopback has many addresses: only the one that is printed is listened on
-        other.connect(("127.0.0.2", port))
-
-
-@pytest.mark.parametrize("part", ["run", "growth", "one-round"])
-def test_downloads_are_what_the_library_says(address: str, part: str) -> None:
-    answer = get(address, f"/csv/{part}?{query(EASY)}")
-    assert answer.status == 200
-    assert answer.headers["Content-Type"].startswith("text/csv")
-    found = table(answer.read().decode())
-    if part == "growth":
-        expected: object = growth(EASY_RUN, steps=5000, delta=1e-6, points=answers.GROWTH_POINTS)
-    elif part == "run":
-        expected = run_curves(EASY_RUN, answers.ALPHA, steps=5000, points=answers.CURVE_POINTS)
-    else:
-        expected = nm.curve(EASY_RUN, alpha=answers.ALPHA)
-    assert {"claimed", "leakage", "guarantee"} < set(found)
-    for name, values in found.items():
-        np.testing.assert_allclose(values, getattr(expected, name), rtol=1e-12, err_msg=name)
-
-
-def test_a_download_that_cannot_be_is_one_line(address: str) -> None:
-    answer = get(address, f"/csv/run?{query({**EASY, 'steps': '0'})}")
-    assert answer.status == 400
-    assert answer.read().decode().count("\n") == 1
-    assert get(address, "/csv/passwords").status == 404
-
-
-# --- the page ----------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def seen(address: str) -> Iterator[Seen]:
-    with browser_page() as page:
-        page.page.set_default_timeout(60_000)
-        yield page
-
-
-def test_the_numbers_and_the_curves_are_there(seen: Seen, address: str) -> None:
-    opened(seen, address, EASY)
-    answer = nm.account(EASY_RUN, steps=5000, delta=1e-6)
-    wait_for_numbers(seen, expected(answer))
-    condition = "for batches drawn by Poisson sampling and one record added or removed"
-    assert f"is kept, {condition}: " in seen.page.inner_text("#banner")
-    assert "noisy" not in seen.page.inner_text("#pair")
-    assert seen.page.inner_text("#pair") == sentence(str(answer.leakage.pair))
-    for name in ("curves", "growth"):
-        seen.page.wait_for_selector(f"#{name}-graph .trace", state="attached")
-    seen.check()
-
-
-def test_typing_changes_numbers_and_address_and_the_address_restores_them(seen: Seen, address: str) -> None:
-    opened(seen, address, EASY)
-    seen.page.fill("#box-steps", "700")
-    seen.page.press("#box-steps", "Enter")
-    wanted = expected(nm.account(EASY_RUN, steps=700, delta=1e-6))
-    wait_for_numbers(seen, wanted)
-    link = seen.page.url
-    assert dict(parse_qsl(urlsplit(link).query))["steps"] == "700"
-    seen.page.goto("about:blank")
-    seen.page.goto(link)
-    wait_for_numbers(seen, wanted)
-    assert seen.page.input_value("#box-steps") == "700"
-    assert seen.page.input_value("#box-sample-rate") == "0.02"
-    assert seen.page.is_checked("input[value=sgm]")
-    seen.check()
-
-
-def test_a_slider_moves_its_box_the_numbers_and_the_address(seen: Seen, address: str) -> None:
-    opened(seen, address, EASY)
-    seen.page.focus("#slider-noise-multiplier")
-    seen.page.keyboard.press("Home")
-    # the slider's left end is 0.1
-    weak = nm.SGM(sample_rate=0.02, noise_multiplier=0.1)
-    wait_for_numbers(seen, expected(nm.account(weak, steps=5000, delta=1e-6)))
-    assert seen.page.input_value("#box-noise-multiplier") == "0.1"
-    assert "noise-multiplier=0.1&" in seen.page.url
-    seen.check()
-
-
-def test_the_command_gives_the_same_numbers(seen: Seen, address: str) -> None:
-    opened(seen, address, {**LOADER, "noise-multiplier": "1", "steps": "1", "delta": "1e-5"})
-    run_ = nm.OpacusLoader(dataset_size=60_000, batch_size=600, dimension=26_010, noise_multiplier=1.0)
-    wait_for_numbers(seen, expected(nm.account(run_, steps=1, delta=1e-5)))
-    assert "certainly not exceeded" in seen.page.inner_text(".number.guarantee")
-    words = shlex.split(seen.page.inner_text("#command"))
-    assert words[0] == "noisymean"
-    record = json.loads(run(*words[1:], "--json").out)
-    assert shown(seen) == [
-        rounded(record[name]["epsilon"])
-        for name, rounded in (("claimed", upper_bound), ("leakage", lower_bound), ("guarantee", upper_bound))
-    ]
-    assert seen.page.is_hidden("#box-sample-rate")
-    assert seen.page.is_visible("#box-batch-size")
-    seen.check()
-
-
-def test_what_the_command_says_of_another_size_comes_later(seen: Seen, address: str) -> None:
-    values = {"mechanism": "feasgm", "dataset-size": "140198", "dimension": "26010", "sample-rate": "0.005"}
-    opened(seen, address, {**values, "noise-multiplier": "10", "steps": "1", "delta": "1e-5"})
-    seen.page.wait_for_selector("#elsewhere:not(:empty)")
-    record = json.loads(run(*shlex.split(seen.page.inner_text("#command"))[1:], "--json").out)
-    assert record["verdict"] == "holds"
-    assert lower_bound(record["elsewhere"]["leakage"]["epsilon"], ".6g") in seen.page.inner_text("#elsewhere")
-    seen.check()
-
-
-def test_what_cannot_be_is_one_line_on_the_page(seen: Seen, address: str) -> None:
-    opened(seen, address, {**LOADER, "batch-size": "60001"})
-    line = seen.page.inner_text("#banner .headline")
-    # by the name that the control has
-    assert line.startswith("b cannot be 60001: it must be a whole number from 1 to")
-    assert shown(seen) == ["–", "–", "–"]
-    assert "Traceback" not in seen.page.content()
-    seen.page.fill("#box-batch-size", "<img src=x onerror=alert(1)>")
-    seen.page.press("#box-batch-size", "Enter")
-    seen.page.wait_for_function("() => document.querySelector('#banner .headline').innerText.includes('<img')")
-    seen.check()
-
-
-def test_one_round_has_a_tab_and_a_table(seen: Seen, address: str, tmp_path: Path) -> None:
-    opened(seen, address, EASY)
-    seen.page.wait_for_selector("#curves-graph .trace", state="attached")
-    seen.page.click("text=one round")
-    seen.page.wait_for_function("() => document.querySelector('#curves-csv').href.includes('/csv/one-round?')")
-    with seen.page.expect_download() as caught:
-        seen.page.click("#curves-csv")
-    caught.value.save_as(tmp_path / "curves.csv")
-    found = table((tmp_path / "curves.csv").read_text())
-    # the noisy sum with the record in the batch, or blind guessing without: q G_(1/sigma) + (1 - q) (1 - alpha)
-    alpha = found["alpha"]
-    exact = 0.02 * norm.cdf(norm.isf(alpha) - 1 / 4) + 0.98 * (1.0 - alpha)
-    np.testing.assert_allclose(found["leakage"], exact, atol=1e-9)
-    with seen.page.expect_download() as caught:
-        seen.page.click("#curves [data-format=png]")
-    caught.value.save_as(tmp_path / "curves.png")
-    assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")
-    seen.check()
-
-
-class _Patient:
-    """Workers of the test's making: three steps take too long, four are computed until nobody wants them, others are known."""
-
-    limit = 4.0
-
-    def __init__(self) -> None:
-        self.given_up: list[int] = []
-
-    def ask(self, part: str, question: AskedRun, wanted: Callable[[], bool] = lambda: True) -> workers.Outcome:
-        if question.steps == 3:
-            return workers.Outcome("slow")
-        while question.steps == 4 and wanted():
-            time.sleep(0.01)
-        if not wanted():
-            self.given_up.append(question.steps)
-            # what had been nearly done is not shown, even if it comes
-            return workers.Outcome("complete", question.account())
-        return workers.Outcome("complete", answers.PARTS[part](question, lambda early: None))
-
-
-@contextmanager
-def served(asked_of: Any) -> Iterator[str]:
-    """The page in this process, with such workers."""
-    commands = Commands(read, account_record, report_page)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    app = page.build(commands, asked_of)
-    server.protect(app, port)
-    serving = make_server("127.0.0.1", port, app, threaded=True, request_handler=_Quiet)
-    thread = threading.Thread(target=serving.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{port}/"
-    finally:
-        serving.shutdown()
-        thread.join()
-        serving.server_close()
-
-
-class _Quiet(WSGIRequestHandler):
-    def log(self, type: str, message: str, *args: object) -> None:
-        pass
-
-
-def test_a_slow_setting_is_said_to_be_slow_and_never_overwrites_a_newer_one(seen: Seen) -> None:
-    patient = _Patient()
-    with served(patient) as address:
-        opened(seen, address, {**EASY, "steps": "3"})
-        assert "takes longer than 4 seconds" in seen.page.inner_text("#banner")
-        assert seen.page.title() == "takes longer · noisymean"
-        assert "--steps 3" in seen.page.inner_text("#command")
-        # asked again, and left for something quick while it is computed
-        with seen.page.expect_response(lambda answer: "/answer" in answer.url and "steps=4" in answer.url):
-            typed(seen, "steps", "4")
-            assert seen.page.title() == "… · noisymean"
-            typed(seen, "steps", "5")
-        wait_for_numbers(seen, expected(nm.account(EASY_RUN, steps=5, delta=1e-6)))
-        assert patient.given_up == [4]
-        assert "steps=5&" in seen.page.url
-        seen.page.wait_for_selector("#growth-graph .trace", state="attached")
-    seen.check()
+def test_without_a_verdict_the_bar_says_why() -> None:
+    said = shown_page.answer(workers.Outcome("refused", message="T cannot be 0", about="steps"), None, 8.0)
+    assert said["title"] == "not possible · noisymean"
+    assert (said["bar"]["word"], said["bar"]["why"]) == ("not possible", "T cannot be 0.")
+    assert said["about"] == "steps"
+    assert not said["drawable"]

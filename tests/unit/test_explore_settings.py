@@ -10,12 +10,12 @@ from typing import Any
 from urllib.parse import parse_qs
 
 import pytest
-from test_cli import run
 
 import noisymean as nm
+from command_line import run
 from noisymean.cli.explore import account_record, read
 from noisymean.explore import exports
-from noisymean.explore.settings import CHOICES, CONTROLS, WAYS, Commands, Settings, in_symbols, unused
+from noisymean.explore.settings import CHOICES, CONTROLS, WAYS, Commands, Settings, about, in_symbols, unused
 from noisymean.mechanisms import KINDS, Adjacency
 from noisymean.report.asked_run import AskedRun
 
@@ -109,7 +109,7 @@ def test_every_option_is_one_of_the_command() -> None:
 @pytest.mark.parametrize(
     ("address", "said"),
     [
-        ("foo=1", "address cannot be 'foo': it must be about mechanism, dataset-size"),
+        ("foo=1", "the address has 'foo', which this page does not ask for"),
         ("steps=1&steps=2", "T cannot be '1; 2': it must be given once"),
         ("steps=1&epochs=2", "E cannot be '2': it must be left out when --steps is given"),
         ("sampling=magic", "sampling cannot be 'magic': it must be one of poisson, shuffle"),
@@ -119,6 +119,7 @@ def test_every_option_is_one_of_the_command() -> None:
         ("mechanism=magic", "mechanism cannot be 'magic': it must be one of sgm"),
         ("delta=-1", "δ cannot be -1.0: it must be "),
         ("epochs=0", "E cannot be '0': it must be > 0"),
+        ("dataset-size=1e999999999", "N cannot be '1e999999999': it must be a whole number from 0 to 10¹⁵"),
         ("dataset-size=%00", "N cannot be '\\x00': it must be a whole number from 0 to 10¹⁵"),
         ("sample-rate=0.01&batch-size=600", "b cannot be '600': it must be left out when --sample-rate is given"),
         ("mechanism=asgm&sampling=balls-in-bins", "sampling cannot be 'balls-in-bins': it must be another for ASGM"),
@@ -146,7 +147,7 @@ _SHUFFLED = {
 }
 _SAID = {"noise-multiplier": "1", "delta": "1e-5"}
 _WHOLE: dict[str, Any] = {"dataset_size": 59_999, "dimension": 26_010, "noise_multiplier": 1.0}
-COMBINATIONS: dict[str, tuple[dict[str, str], nm.Mechanism, dict[str, object]]] = {
+COMBINATIONS: dict[str, tuple[dict[str, str], nm.Mechanism, dict[str, Any]]] = {
     "a sum, in epochs": (
         {"mechanism": "sgm", "sample-rate": "1/100", "dataset-size": "59999", "dimension": "26010", "epochs": "2.5"},
         nm.SGM(sample_rate="1/100", **_WHOLE), {"steps": 250},
@@ -206,7 +207,7 @@ COMBINATIONS: dict[str, tuple[dict[str, str], nm.Mechanism, dict[str, object]]] 
 def test_the_numbers_are_those_of_the_library(name: str) -> None:
     typed, mechanism, more = COMBINATIONS[name]
     found = asked({**typed, **_SAID}).account()
-    wanted = nm.account(mechanism, delta=1e-5, **more)  # type: ignore[arg-type]
+    wanted = nm.account(mechanism, delta=1e-5, **more)
     assert found.to_dict() == wanted.to_dict()
     assert (found.verdict, found.adjacency_told) == (wanted.verdict, "adjacency" in typed)
 
@@ -224,7 +225,7 @@ def test_the_command_of_a_combination_gives_its_numbers(name: str) -> None:
 def test_a_file_says_its_settings() -> None:
     settings = settings_of({**COMBINATIONS["shuffled, the last dropped"][0], **_SAID})
     assert exports.file_name("run", settings, "csv") == (
-        "noisymean-run-sgm-N59999-n26010-q1over100-b600-sigma1-E1-delta1e-5-shuffle-drop-last.csv"
+        "noisymean-run-sgm-N59999-n26010-q1over100-b600-shuffle-sigma1-drop-last-E1-delta1e-5.csv"
     )
     said = exports.line(read(settings))
     for part in (
@@ -246,8 +247,46 @@ def test_paper_has_the_settings_as_people_write_them() -> None:
     )
     assert rows["mechanism"] == "feasgm, divides by ⌊N·q⌋"
     assert rows["records in the dataset N"] == "60,000"
-    assert (rows["sample rate q"], rows["delta δ"], rows["Batches are drawn by"]) == (
+    assert (rows["sample rate q"], rows["delta δ"], rows["How batches are drawn"]) == (
         "1/200",
         "10⁻⁵",
         "Poisson sampling",
     )
+
+
+@pytest.mark.parametrize(
+    ("typed", "written"),
+    [
+        ("1485217", "1,485,217"),
+        ("60_000", "60,000"),
+        ("1e12", "10¹²"),
+        ("1.50", "1.50"),
+        ("1/200", "1/200"),
+        ("abc", "abc"),
+        ("nan", "nan"),
+        # none of them is written out
+        ("1e999999999", "1e999999999"),
+        ("-1e-999999999", "-1e-999999999"),
+    ],
+)
+def test_a_number_on_paper_has_every_digit(typed: str, written: str) -> None:
+    rows = dict(settings_of({"mechanism": "sgm", "noise-multiplier": typed}).rows)
+    assert rows["noise multiplier σ"] == written
+
+
+def test_names_are_taken_however_they_are_written() -> None:
+    """As the command line takes them: the form then has the one that is meant."""
+    settings = settings_of({"mechanism": "OpacusLoader", "sampling": "Shuffle", "adjacency": "zero_out"})
+    assert settings == settings_of({"mechanism": "opacus-loader", "sampling": "shuffle", "adjacency": "zero-out"})
+
+
+def test_a_complaint_names_its_control() -> None:
+    """So that the page can mark it; a fault of the whole question marks none."""
+    for values, name in (
+        ({"dataset-size": "abc"}, "dataset-size"),
+        ({"foo": "1"}, ""),
+        ({"sampling": "no"}, "sampling"),
+    ):
+        with pytest.raises(nm.NoisymeanError) as fault:
+            asked(values)
+        assert about(fault.value) == name

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import webbrowser
 from dataclasses import fields
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -66,12 +66,12 @@ def command(
 def read(settings: Settings) -> AskedRun:
     """What `noisymean account` would make of the same options."""
 
-    def typed(group: type[options.Group]) -> dict[str, str | bool]:
+    def typed(group: type[options.Group]) -> dict[str, Any]:
         given = {one.name: settings.get(one.name.replace("_", "-")) for one in fields(group)}
         return {name: True if name == "drop_last" else text for name, text in given.items() if text is not None}
 
-    described = options.Described(**{**typed(options.Described), "mechanism": settings.mechanism})  # type: ignore[arg-type]
-    return run_of(described, options.Asked(**typed(options.Asked)))  # type: ignore[arg-type]
+    described = options.Described(**{**typed(options.Described), "mechanism": settings.mechanism})
+    return run_of(described, options.Asked(**typed(options.Asked)))
 
 
 def account_record(run: AskedRun, answer: Account, elsewhere: tuple[int, Account] | None) -> dict[str, object]:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from noisymean import curve
 from noisymean.accounts import Account
 from noisymean.curves import Curves
-from noisymean.errors import Undefined
+from noisymean.errors import NoisymeanError
 from noisymean.mechanisms import Adjacency, Mechanism, moving_pair
 from noisymean.report.asked_run import AskedRun
 from noisymean.run_curves import Growth, RunCurves, run_curves
@@ -48,12 +48,12 @@ def whole_run(question: AskedRun, tell: Tell) -> RunCurves:
 
 def one_round(question: AskedRun, tell: Tell) -> Curves:
     """Every curve of one round, which are known for Poisson sampling."""
-    if not question.mechanism.is_poisson:
-        raise Undefined(
-            "sampling", question.mechanism.drawn.value, "Poisson sampling for the curves of one round",
-            "those of the whole run are drawn",
-        )  # fmt: skip
-    return curve(_drawn(question)[0], ALPHA)
+    mechanism, _ = _drawn(question)
+    if not mechanism.is_poisson:
+        raise NoisymeanError(
+            "The curves of one round are known for Poisson sampling only; those of the whole run are drawn"
+        )
+    return curve(mechanism, ALPHA)
 
 
 def growth(question: AskedRun, tell: Tell) -> Growth:
@@ -69,6 +69,8 @@ def growth(question: AskedRun, tell: Tell) -> Growth:
 def _drawn(question: AskedRun) -> tuple[Mechanism, Adjacency]:
     """The mechanism whose curves belong to the answer, and its neighbours."""
     adjacency = question.mechanism.adjacency if question.adjacency is None else question.adjacency
+    if adjacency is Adjacency.REPLACE_ONE:
+        raise NoisymeanError("Curves are not drawn for one record replaced")
     if question.mechanism.is_poisson and adjacency is Adjacency.ADD_REMOVE and question.pair is None:
         # the pair that leaks more is known without the numbers
         return moving_pair(question.mechanism), adjacency

@@ -21,9 +21,9 @@ _RUN: tuple[str, ...] = ("claimed", "leakage", "guarantee")
 _ONE_ROUND = ("claimed", "guarantee", "guarantee_tight", "ceiling", "ceiling_clt", "leakage")
 # What is drawn, by the part of the page.
 TITLES = {
-    "run": "trade-off curves of the whole run",
-    "one-round": "trade-off curves of one round",
-    "growth": "epsilon against steps",
+    "run": "Trade-off curves of the whole run",
+    "one-round": "Trade-off curves of one round",
+    "growth": "ε against steps",
 }
 
 

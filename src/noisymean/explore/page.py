@@ -2,8 +2,8 @@
 
 The three numbers are asked for first, the pictures once those are there. A request says which page asks (`_page`) and how many
 requests it has made (`_serial`): one that is no longer its page's newest is given up by the workers, and answered with nothing.
-No request has a body, and nothing is stored. What cannot be answered is one line: 400 for settings that cannot be, 503 for what
-takes too long, 500 for a fault of ours.
+Nothing is stored. A file that cannot be is one line: 400 for settings that cannot be, 503 for what takes too long, 500 for a
+fault of ours.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, final
+from typing import Any, TypeAlias, final
 
 import flask
 from werkzeug.exceptions import HTTPException
@@ -20,9 +20,8 @@ from werkzeug.exceptions import HTTPException
 from noisymean.curves import Curves
 from noisymean.errors import NoisymeanError
 from noisymean.explore import exports, shown
-from noisymean.explore.settings import Commands, Settings, in_symbols
+from noisymean.explore.settings import Commands, Settings
 from noisymean.explore.workers import REPORT_SECONDS, Newest, Outcome, Workers
-from noisymean.mechanisms import Adjacency
 from noisymean.report.asked_run import AskedRun
 from noisymean.report.page import figures
 from noisymean.run_curves import Growth, RunCurves
@@ -34,19 +33,23 @@ PICTURES = tuple(exports.TITLES)
 
 @final
 @dataclass(frozen=True)
-class _Asked:
-    """What a request asks for, or why it asks for nothing."""
+class _Made:
+    """A request that makes a run."""
+
+    settings: Settings
+    run: AskedRun
+
+
+@final
+@dataclass(frozen=True)
+class _Refused:
+    """A request that makes none, and its settings as far as they could be read."""
 
     settings: Settings | None
-    run: AskedRun | None
-    fault: str = ""
+    outcome: Outcome
 
-    @property
-    def name(self) -> Settings:
-        """The settings, where there are some that a run was made of."""
-        if self.settings is None:
-            raise NoisymeanError(self.fault)
-        return self.settings
+
+_Asked: TypeAlias = _Made | _Refused
 
 
 def build(commands: Commands, workers: Workers) -> flask.Flask:
@@ -67,9 +70,9 @@ def _asked(commands: Commands) -> _Asked:
     settings: Settings | None = None
     try:
         settings = Settings.of(typed)
-        return _Asked(settings, commands.read(settings))
+        return _Made(settings, commands.read(settings))
     except NoisymeanError as fault:
-        return _Asked(settings, None, in_symbols(fault))
+        return _Refused(settings, Outcome.refused(fault))
 
 
 def _answered(app: flask.Flask, commands: Commands, workers: Workers) -> None:
@@ -90,23 +93,22 @@ def _answered(app: flask.Flask, commands: Commands, workers: Workers) -> None:
         if found.kind == "unwanted":
             return _nothing()
         more: dict[str, Any] = {}
-        if asked.run is not None:
-            more = {"line": exports.line(asked.run), "file": exports.file_name("PART", asked.name, "")[:-1]}
+        if isinstance(asked, _Made):
+            more = {"line": exports.line(asked.run), "file": exports.file_name("PART", asked.settings, "")[:-1]}
         return flask.jsonify({**shown.answer(found, asked.settings, workers.limit), **more})
 
     @app.get("/picture/<part>")
     def picture(part: str) -> Any:
         if part not in PICTURES:
             flask.abort(404)
-        asked = _asked(commands)
-        if asked.run is not None and part != "growth" and _replaced(asked.run):
-            return flask.jsonify({"figure": None, "note": "Curves are not drawn for one record replaced."})
-        found = outcome(part, asked)
+        found = outcome(part, _asked(commands))
         if found.kind == "unwanted":
             return _nothing()
         figure = "null" if found.answer is None else _figure(found.answer)
         note = _missing(part, found, workers.limit, bounded=flask.request.args.get("_bounded") == "true")
-        body = f'{{"figure": {figure}, "note": {flask.json.dumps(note)}}}'
+        words = flask.json.dumps({"note": note, "title": exports.TITLES[part]})
+        # a figure has its own way of writing JSON
+        body = f'{{"figure": {figure}, {words[1:]}'
         return flask.Response(body, mimetype="application/json")
 
     @app.get("/elsewhere")
@@ -117,13 +119,11 @@ def _answered(app: flask.Flask, commands: Commands, workers: Workers) -> None:
 
 def _outcome(part: str, asked: _Asked, workers: Workers, wanted: Callable[[], bool] = lambda: True) -> Outcome:
     """One part of the answer to what was asked."""
-    if asked.run is None:
-        return Outcome("refused", message=asked.fault)
-    return workers.ask(part, asked.run, wanted)
-
-
-def _replaced(run: AskedRun) -> bool:
-    return run.adjacency is Adjacency.REPLACE_ONE
+    match asked:
+        case _Refused(outcome=refused):
+            return refused
+        case _Made(run=run):
+            return workers.ask(part, run, wanted)
 
 
 def _missing(part: str, outcome: Outcome, limit: float, *, bounded: bool) -> str:
@@ -165,31 +165,32 @@ def _downloads(app: flask.Flask, commands: Commands, workers: Workers) -> None:
             flask.abort(404)
         asked = _asked(commands)
         found = _outcome(part, asked, workers)
-        if found.kind != "complete" or asked.run is None:
+        if isinstance(asked, _Refused) or found.kind != "complete":
             return _failed(found, workers.limit)
-        text = exports.table(part, found.answer, asked.name, asked.run)
-        return _file(text, "text/csv", exports.file_name(part, asked.name, "csv"))
+        text = exports.table(part, found.answer, asked.settings, asked.run)
+        return _file(text, "text/csv", exports.file_name(part, asked.settings, "csv"))
 
     @app.get("/json")
     def record() -> flask.Response:
         asked = _asked(commands)
-        found = {part: _outcome(part, asked, workers) for part in ("numbers", "elsewhere")}
-        for one in found.values():
-            if one.kind != "complete" or asked.run is None:
+        if isinstance(asked, _Refused):
+            return _failed(asked.outcome, workers.limit)
+        numbers, elsewhere = (_outcome(part, asked, workers) for part in ("numbers", "elsewhere"))
+        for one in (numbers, elsewhere):
+            if one.kind != "complete":
                 return _failed(one, workers.limit)
-        numbers, elsewhere = (one.answer for one in found.values())
-        text = exports.record(commands, asked.run, numbers, elsewhere)  # type: ignore[arg-type]
-        return _file(text, "application/json", exports.file_name("account", asked.name, "json"))
+        text = exports.record(commands, asked.run, numbers.answer, elsewhere.answer)
+        return _file(text, "application/json", exports.file_name("account", asked.settings, "json"))
 
     @app.get("/report")
     def report() -> flask.Response:
         asked = _asked(commands)
-        if asked.run is None:
-            return _line(asked.fault, 400)
-        found = workers.make_report(asked.run, " ".join(shown.report_parts(asked.name)))
+        if isinstance(asked, _Refused):
+            return _failed(asked.outcome, REPORT_SECONDS)
+        found = workers.make_report(asked.run, " ".join(shown.report_parts(asked.settings)))
         if found.kind != "complete":
             return _failed(found, REPORT_SECONDS)
-        return _file(found.answer, "text/html", exports.file_name("report", asked.name, "html"))
+        return _file(found.answer, "text/html", exports.file_name("report", asked.settings, "html"))
 
 
 def _file(text: str, kind: str, name: str) -> flask.Response:

@@ -2,14 +2,15 @@
 
 A page of another site may have its name point here (DNS rebinding) or send requests from the user's browser: both are told by
 their headers, Host, Origin and Sec-Fetch-Site, and refused. A link to the page itself may be anywhere. What is served may load
-nothing from elsewhere, by its own policy.
+nothing from elsewhere, by its own policy. No request has a body: one that has is refused, and the body is not looked at.
 """
 
 from __future__ import annotations
 
+import signal
 import socket
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from noisymean.errors import InvalidInput
@@ -39,28 +40,47 @@ def bound(port: int) -> socket.socket:
 
 
 def serve(listening: socket.socket, commands: Commands, ready: Callable[[str], None], *, limit: float) -> None:
-    """Until Ctrl-C; `ready` is given the address once requests are answered, each within `limit` seconds."""
+    """Until Ctrl-C or SIGTERM; `ready` is given the address once requests are answered, each within `limit` seconds."""
     from werkzeug.serving import WSGIRequestHandler, make_server
 
     from noisymean.explore.page import build
     from noisymean.explore.workers import Workers
 
     class Quiet(WSGIRequestHandler):
+        # what is no HTTP at all is answered before there is a page to ask
+        error_message_format = "%(code)d: %(message)s\n"
+        error_content_type = "text/plain;charset=utf-8"
+
         def log(self, type: str, message: str, *args: object) -> None:
             """Neither requests nor connections that a browser dropped are news."""
 
     port = listening.getsockname()[1]
     workers = Workers(limit, commands.report)
-    workers.start()
     try:
-        app = build(commands, workers)
-        protect(app, port)
-        server = make_server(LOOPBACK, port, app, threaded=True, request_handler=Quiet, fd=listening.fileno())
-        with suppress(KeyboardInterrupt):
+        with suppress(KeyboardInterrupt), _ended_by_signals():
+            workers.start()
+            app = build(commands, workers)
+            protect(app, port)
+            server = make_server(LOOPBACK, port, app, threaded=True, request_handler=Quiet, fd=listening.fileno())
             ready(f"http://{LOOPBACK}:{port}/")
             server.serve_forever()
     finally:
         workers.stop()
+
+
+@contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    """SIGTERM, and a terminal that is closed, end it as Ctrl-C does; what was to be ignored still is."""
+    names = ("SIGTERM", "SIGHUP")
+    there = [getattr(signal, name) for name in names if hasattr(signal, name)]
+    ours = [one for one in there if signal.getsignal(one) is signal.SIG_DFL]
+    for one in ours:
+        signal.signal(one, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        for one in ours:
+            signal.signal(one, signal.SIG_DFL)
 
 
 def protect(app: flask.Flask, port: int) -> None:
@@ -79,9 +99,11 @@ def protect(app: flask.Flask, port: int) -> None:
         given = flask.request.headers
         asked, origin, site = given.get("Host"), given.get("Origin"), given.get("Sec-Fetch-Site", "none")
         ours = site in ("none", "same-origin") or flask.request.path == "/"
-        if asked in hosts and (origin is None or origin in origins) and ours:
-            return None
-        return flask.Response("403: this page is for this machine only\n", 403, mimetype="text/plain")
+        if asked not in hosts or (origin is not None and origin not in origins) or not ours:
+            return flask.Response("403: this page is for this machine only\n", 403, mimetype="text/plain")
+        if given.get("Content-Length", "0") != "0" or "Transfer-Encoding" in given:
+            return flask.Response("400: a request to this page has no body\n", 400, mimetype="text/plain")
+        return None
 
     @app.after_request
     def closed(response: flask.Response) -> flask.Response:

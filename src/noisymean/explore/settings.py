@@ -20,12 +20,15 @@ from typing import final
 from urllib.parse import urlencode
 
 from noisymean.accounts import Account, Pair
+from noisymean.choices import written_as
 from noisymean.errors import InvalidInput, NoisymeanError, Shown
 from noisymean.mechanisms import KINDS, Adjacency, DrawnAnyWay, Sampling
 from noisymean.report.asked_run import AskedRun
 from noisymean.written import for_people, plain, typeset
 
 _LONGEST = 60
+# Of a number for people: powers of ten that are none any more, and those from which it is written as one.
+_MOST_POWER, _WRITTEN_OUT = 400, 9
 MECHANISM = "mechanism"
 DEFAULT_MECHANISM = "easgm"
 
@@ -100,20 +103,20 @@ CONTROLS = (
 )
 RATE = Ways(
     "rate",
-    "The rate is given as",
-    ((("sample-rate",), "q"), (("batch-size",), "batch size"), (("sample-rate", "batch-size"), "both")),
+    "The rate is given by",
+    ((("sample-rate",), "q"), (("batch-size",), "a batch size"), (("sample-rate", "batch-size"), "both")),
 )
-LENGTH = Ways("length", "The run is as long as", ((("steps",), "steps"), (("epochs",), "epochs")))
+LENGTH = Ways("length", "The length of the run is given in", ((("steps",), "steps"), (("epochs",), "epochs")))
 WAYS = (RATE, LENGTH)
 SAMPLING = Choice(
     "sampling",
-    "Batches are drawn by",
+    "How batches are drawn",
     (
         (Sampling.POISSON.value, "Poisson sampling"),
         (Sampling.SHUFFLE.value, "shuffling"),
-        (Sampling.FIXED_SIZE.value, "fixed size"),
+        (Sampling.FIXED_SIZE.value, "a fixed size"),
         (Sampling.BALLS_IN_BINS.value, "balls in bins"),
-        (Sampling.CYCLIC.value, "order (cyclic)"),
+        (Sampling.CYCLIC.value, "in order (cyclic)"),
     ),
 )
 DROP_LAST = Choice("drop-last", "A last batch that is not full is", (("", "kept"), ("yes", "dropped")))
@@ -126,6 +129,11 @@ PAIR = Choice(
     "pair", "Of the neighbours", (("", "the worse counts"), *((one.value, f"the {one.value} one") for one in Pair))
 )
 CHOICES = (SAMPLING, DROP_LAST, ADJACENCY, PAIR)
+# As the commands list their options: a report names its command line in this order.
+_ORDER = (
+    "dataset-size", "dimension", "sample-rate", "batch-size", "sampling", "noise-multiplier", "drop-last",
+    "steps", "epochs", "delta", "adjacency", "pair",
+)  # fmt: skip
 
 
 # --- which of them say something --------------------------------------------------------------------------------------
@@ -172,6 +180,7 @@ class Settings:
         known = (MECHANISM, *(one.name for one in (*CONTROLS, *CHOICES)))
         said = {name: _once(name, texts, known) for name, texts in typed.items()}
         mechanism = said.get(MECHANISM, DEFAULT_MECHANISM)
+        mechanism = written_as(mechanism, KINDS) or mechanism
         chosen = {one.name: _chosen(one, said.get(one.name, one.default)) for one in CHOICES}
         left_out = unused(mechanism, chosen[SAMPLING.name], chosen[ADJACENCY.name])
         for ways in WAYS:
@@ -183,7 +192,7 @@ class Settings:
         asked = [one for one in CONTROLS if one.name in said or one.name not in left_out]
         values = {one.name: said.get(one.name, one.default) for one in asked}
         values |= {one.name: chosen[one.name] for one in CHOICES if chosen[one.name] != one.default}
-        return cls(mechanism, tuple(values.items()))
+        return cls(mechanism, tuple((name, values[name]) for name in _ORDER if name in values))
 
     @property
     def query(self) -> str:
@@ -232,7 +241,9 @@ class Settings:
 
 def _once(name: str, texts: Sequence[str], known: Sequence[str]) -> str:
     if name not in known:
-        raise InvalidInput("address", _short(name), f"about {', '.join(known)}", "open the page without it")
+        raise NoisymeanError(
+            f"the address has {_short(name)!r}, which this page does not ask for: open it without that"
+        )
     if len(texts) != 1:
         raise InvalidInput(name, _short("; ".join(texts)), "given once", "open the page with one of them")
     text = " ".join(texts[0].split())
@@ -243,9 +254,10 @@ def _once(name: str, texts: Sequence[str], known: Sequence[str]) -> str:
 
 def _chosen(choice: Choice, text: str) -> str:
     allowed = [value for value, _ in choice.options]
-    if text not in allowed:
+    found = text if text in allowed else written_as(text, filter(None, allowed))
+    if found is None:
         raise InvalidInput(choice.name, _short(text), f"one of {', '.join(filter(None, allowed))}")
-    return text
+    return found
 
 
 def _short(text: str) -> str:
@@ -253,16 +265,27 @@ def _short(text: str) -> str:
 
 
 def _for_people(text: str) -> str:
+    """A number with its separators and to every digit; a fraction, and what is none of our numbers, as it was typed."""
     try:
-        Decimal(text)
+        number = Decimal(text)
     except InvalidOperation:
         return text
-    return plain(text.replace("_", ""))
+    # beyond these it is no setting either, and would be written out
+    if not number.is_finite() or abs(number.adjusted()) > _MOST_POWER:
+        return text
+    whole = number == number.to_integral_value() and number.adjusted() < _WRITTEN_OUT
+    return f"{int(number):,}" if whole else plain(str(number))
 
 
 _LABELS = {one.name.replace("-", "_"): one.symbol for one in CONTROLS} | {
     one.name.replace("-", "_"): one.name for one in CHOICES
 }
+
+
+def about(fault: NoisymeanError) -> str:
+    """The control or choice that a complaint is about, empty where it is about none."""
+    name = fault.name.replace("_", "-") if isinstance(fault, InvalidInput) else ""
+    return name if any(one.name == name for one in (*CONTROLS, *CHOICES)) else ""
 
 
 def in_symbols(fault: NoisymeanError) -> str:

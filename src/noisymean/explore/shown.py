@@ -30,7 +30,7 @@ from noisymean.report.page.palette import exchange, variables
 from noisymean.report.page.range_figure import range_bars
 from noisymean.report.ranges import Range
 from noisymean.words import MEANINGS, NONE_KNOWN, sentence
-from noisymean.written import for_people, plain, power, typeset
+from noisymean.written import for_people, plain, power, typeset, unbroken
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -50,14 +50,17 @@ def _markup(name: str, **context: Any) -> str:
 
 
 def answer(outcome: Outcome, settings: Settings | None, limit: float) -> dict[str, Any]:
-    """The verdict and what goes with it; `drawable` where pictures make sense, `bounded` where a guarantee is known."""
+    """The verdict and what goes with it.
+
+    `drawable` where pictures make sense, `bounded` where a guarantee is known, `about`: the control that is refused.
+    """
     found: Account | None = outcome.answer if outcome.kind == "complete" else None
     banner = _banner(outcome, limit)
     refused = outcome.kind == "refused" or settings is None
     return {
         "title": f"{_short(found) if found else banner.label} · {_NAME}",
         "spoken": _spoken(found) if found else f"{banner.label}: {banner.headline}",
-        "bar": {"kind": banner.kind, "word": banner.word if found else banner.label, **_bar(found)},
+        "bar": {"kind": banner.kind, **(_bar(found) if found else _no_bar(banner))},
         # plain data: plotly makes arrays of its own of a figure
         "range": None if found is None else json.loads(range_bars([Range.of(found)], quantity=symbol(found)).to_json()),
         "answer": _markup("answer.html", banner=banner, tiles=_tiles(found), settings=settings),
@@ -70,6 +73,7 @@ def answer(outcome: Outcome, settings: Settings | None, limit: float) -> dict[st
         "drawable": outcome.kind in ("complete", "slow"),
         "bounded": found is not None and found.guarantee.epsilon is not None,
         "refused": refused,
+        "about": outcome.about,
     }
 
 
@@ -130,14 +134,18 @@ def _spoken(found: Account) -> str:
     return f"{found.verdict}: {symbol(found)} {claimed} claimed, at least {leaked} leaked, {most}."
 
 
-def _bar(found: Account | None) -> dict[str, Any]:
-    """What is asked, and the three numbers, each with its word."""
-    if found is None:
-        return {"asked": "", "numbers": []}
+def _bar(found: Account) -> dict[str, Any]:
+    """The verdict, what is asked, and the three numbers, each with its word."""
     words = {"claimed": "claimed", "leakage": "leaked ≥", "guarantee": "guaranteed ≤"}
     shown = {which: _number(found, which) for which in words}
     numbers = [(word if shown[which] != NONE_KNOWN else "guaranteed", shown[which]) for which, word in words.items()]
-    return {"asked": f"{symbol(found)} at {' = '.join(asked(found))}", "numbers": numbers}
+    at = f"{symbol(found)} at {' = '.join(asked(found))}"
+    return {"word": found.verdict, "asked": at, "numbers": numbers, "why": ""}
+
+
+def _no_bar(banner: Banner) -> dict[str, Any]:
+    """Why there is no verdict."""
+    return {"word": banner.label, "asked": "", "numbers": [], "why": banner.headline}
 
 
 def _tiles(found: Account | None) -> list[dict[str, str]]:
@@ -196,6 +204,7 @@ def _templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    made.filters["unbroken"] = unbroken
     ways: dict[str, Ways] = {one.name: one for one in WAYS}
     choices: dict[str, Choice] = {one.name: one for one in CHOICES}
     made.globals.update(

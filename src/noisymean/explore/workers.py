@@ -1,12 +1,14 @@
 """Questions answered in other processes, with a time limit.
 
 A process can be stopped in the middle of a sum, a thread cannot. What is no longer wanted is given a moment to finish, because
-it is then remembered and a new process takes a second to start; what takes longer than its limit is stopped.
+it is then remembered and a new process takes a second to start; what takes longer than its limit is stopped. No process outlives
+the one that started it, however that ended.
 """
 
 from __future__ import annotations
 
 import multiprocessing
+import os
 import signal
 import threading
 import time
@@ -21,7 +23,7 @@ from typing import Any, Literal, TypeAlias, final
 
 from noisymean.errors import NoisymeanError
 from noisymean.explore.answers import PARTS, REPORT
-from noisymean.explore.settings import in_symbols
+from noisymean.explore.settings import about, in_symbols
 from noisymean.report.asked_run import AskedRun
 
 LIMIT_SECONDS = 8.0
@@ -42,11 +44,19 @@ Report: TypeAlias = Callable[[AskedRun, str], str]
 @final
 @dataclass(frozen=True)
 class Outcome:
-    """complete: the answer. slow: what there was at the limit, or None. refused, failed: why. unwanted: nobody waits for it."""
+    """complete: the answer. slow: what there was at the limit, or None. refused, failed: why. unwanted: nobody waits for it.
+
+    `about` is the control or choice that is refused, where it is one.
+    """
 
     kind: Kind
     answer: Any = None
     message: str = ""
+    about: str = ""
+
+    @classmethod
+    def refused(cls, fault: NoisymeanError) -> Outcome:
+        return cls("refused", message=in_symbols(fault), about=about(fault))
 
 
 @final
@@ -99,11 +109,20 @@ class _Worker:
 
 
 def _work(connection: Connection, report: Report) -> None:
-    """Until the other end is closed: (part, question) in, ("partial" | "complete" | "refused" | "failed", value) out."""
+    """Until the other end is closed: (part, question) in, ("partial", what there is so far) or an outcome out."""
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     with suppress(EOFError, OSError):
         connection.send(_READY)
         while True:
             _answer(connection, report, *connection.recv())
+
+
+def _end_with_parent() -> None:
+    """In the middle of a sum, too: the end of a connection is seen between two questions only."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def _answer(connection: Connection, report: Report, part: str, question: AskedRun, *more: str) -> None:
@@ -113,13 +132,13 @@ def _answer(connection: Connection, report: Report, part: str, question: AskedRu
         else:
             answer = PARTS[part](question, lambda early: connection.send(("partial", early)))
     except NoisymeanError as fault:
-        connection.send(("refused", in_symbols(fault)))
+        connection.send(Outcome.refused(fault))
     except OSError:
         raise
     except Exception as fault:  # the boundary of the process
-        connection.send(("failed", f"{type(fault).__name__}: {fault}"))
+        connection.send(Outcome("failed", message=f"{type(fault).__name__}: {fault}"))
     else:
-        connection.send(("complete", answer))
+        connection.send(Outcome("complete", answer))
 
 
 @final
@@ -149,6 +168,7 @@ class Workers:
     _idle: LifoQueue[_Worker] = field(default_factory=LifoQueue)
     _all: set[_Worker] = field(default_factory=set)
     _ended: bool = False
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def start(self) -> None:
         """In the background: each takes a second to load the mathematics."""
@@ -157,8 +177,10 @@ class Workers:
 
     def stop(self) -> None:
         """End every process, and start none in the place of one that was given up."""
-        self._ended = True
-        for worker in list(self._all):
+        with self._lock:
+            self._ended = True
+            there = list(self._all)
+        for worker in there:
             worker.stop()
 
     def ask(self, part: str, question: AskedRun, wanted: Callable[[], bool] = lambda: True) -> Outcome:
@@ -166,10 +188,17 @@ class Workers:
         slot = _slot(part, question)
         if slot.outcome is not None:
             return slot.outcome
-        asked = self._asked((part, question), wanted)
-        if isinstance(asked, Outcome):
-            return asked
-        waiting = _Waiting(asked, time.monotonic() + self.limit)
+        worker = self._take(wanted)
+        if worker is None:
+            return _late(wanted)
+        none = _sent(worker, (part, question), wanted)
+        if none is not None:
+            if none.kind == "failed":
+                self._replace(worker)
+            else:
+                self._idle.put(worker)
+            return none
+        waiting = _Waiting(worker, time.monotonic() + self.limit)
         outcome = waiting.outcome(wanted)
         if outcome.kind == "unwanted":
             threading.Thread(target=self._finish, args=(waiting, slot), daemon=True).start()
@@ -178,29 +207,18 @@ class Workers:
         return outcome
 
     def make_report(self, question: AskedRun, line: str) -> Outcome:
-        """The page of `noisymean report`, which may take longer and is not kept; `line` is the command that writes it."""
-        asked = self._asked((REPORT, question, line), lambda: True)
-        if isinstance(asked, Outcome):
-            return asked
-        waiting = _Waiting(asked, time.monotonic() + REPORT_SECONDS)
-        outcome = waiting.outcome(lambda: True)
-        self._done(waiting, _Slot(), outcome)
-        return outcome
+        """The page of `noisymean report`, which may take longer and is not kept; `line` is the command that writes it.
 
-    def _asked(self, message: tuple[object, ...], wanted: Callable[[], bool]) -> _Worker | Outcome:
-        """A worker that has been sent the question, or why none has."""
-        worker = self._take(wanted)
+        It has a process of its own, so that the page has all of the others in the meantime.
+        """
+        worker = self._made()
         if worker is None:
-            return Outcome("slow" if wanted() else "unwanted")
+            return _DEAD
         try:
-            if not worker.ready(wanted):
-                self._idle.put(worker)
-                return Outcome("slow" if wanted() else "unwanted")
-            worker.connection.send(message)
-        except (EOFError, OSError):
-            self._replace(worker)
-            return Outcome("failed", message="a process ended; try again")
-        return worker
+            none = _sent(worker, (REPORT, question, line), lambda: True)
+            return none or _Waiting(worker, time.monotonic() + REPORT_SECONDS).outcome(lambda: True)
+        finally:
+            self._end(worker)
 
     def _take(self, wanted: Callable[[], bool]) -> _Worker | None:
         deadline = time.monotonic() + self.limit
@@ -223,15 +241,45 @@ class Workers:
             self._replace(waiting.worker)
 
     def _replace(self, worker: _Worker) -> None:
-        self._all.discard(worker)
-        worker.stop()
-        if not self._ended:
-            self._add()
+        self._end(worker)
+        self._add()
 
     def _add(self) -> None:
-        worker = _Worker(self.report)
-        self._all.add(worker)
-        self._idle.put(worker)
+        worker = self._made()
+        if worker is not None:
+            self._idle.put(worker)
+
+    def _made(self) -> _Worker | None:
+        """A new process; None once all have been ended."""
+        with self._lock:
+            if self._ended:
+                return None
+            worker = _Worker(self.report)
+            self._all.add(worker)
+            return worker
+
+    def _end(self, worker: _Worker) -> None:
+        with self._lock:
+            self._all.discard(worker)
+        worker.stop()
+
+
+_DEAD = Outcome("failed", message="the process that computed it ended; try again")
+
+
+def _late(wanted: Callable[[], bool]) -> Outcome:
+    return Outcome("slow" if wanted() else "unwanted")
+
+
+def _sent(worker: _Worker, message: tuple[object, ...], wanted: Callable[[], bool]) -> Outcome | None:
+    """None once the worker has the question; else the outcome of having asked."""
+    try:
+        if not worker.ready(wanted):
+            return _late(wanted)
+        worker.connection.send(message)
+    except (EOFError, OSError):
+        return _DEAD
+    return None
 
 
 @final
@@ -250,14 +298,14 @@ class _Waiting:
         while (left := self.deadline - time.monotonic()) > 0.0:
             try:
                 if connection.poll(min(left, _LOOK_SECONDS)):
-                    kind, value = connection.recv()
-                    if kind == "partial":
-                        self._early = value
-                        continue
-                    self.ended = True
-                    return Outcome(kind, value) if kind == "complete" else Outcome(kind, message=value)
+                    found = connection.recv()
+                    if isinstance(found, Outcome):
+                        self.ended = True
+                        return found
+                    _, self._early = found
+                    continue
             except (EOFError, OSError):
-                return Outcome("failed", message="the process that computed it ended")
+                return _DEAD
             if not wanted():
                 return Outcome("unwanted")
         return Outcome("slow", self._early)

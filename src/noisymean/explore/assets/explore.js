@@ -29,7 +29,7 @@
     const number = decimal(text);
     if (!Number.isFinite(number)) return text;
     const [digits, power] = number.toExponential().split("e");
-    if (number === 0 || (power >= -4 && power < 6)) return number.toLocaleString("en", { maximumFractionDigits: 20 });
+    if (number === 0 || (power >= -4 && power < (Number.isInteger(number) ? 9 : 6))) return number.toLocaleString("en", { maximumFractionDigits: 20 });
     const ten = `10${raised(power.replace("+", ""))}`;
     return digits === "1" ? ten : `${digits}·${ten}`;
   };
@@ -103,7 +103,23 @@
     return answer.json();
   };
   const busy = (on) => { for (const id of ["answer", "more", "bar", "range", "curves", "growth"]) at(id).setAttribute("aria-busy", String(on)); };
-  const lost = (fault) => { at("elsewhere").textContent = `No answer: ${fault.message}`; };
+  // No old answer is left beside new settings.
+  const lost = (fault) => {
+    const why = fault instanceof TypeError ? "The server of this page does not answer. Is 'noisymean explore' still running?" : fault.message;
+    const banner = element("div", "");
+    banner.id = "banner";
+    banner.className = "banner bad";
+    banner.append(element("p", "no answer", "tag"), element("p", why, "headline"));
+    at("answer").replaceChildren(banner);
+    at("more").replaceChildren();
+    at("elsewhere").textContent = "";
+    at("spoken").textContent = `no answer: ${why}`;
+    document.title = "no answer · noisymean";
+    inBar({ kind: "bad", word: "no answer", asked: "", numbers: [], why });
+    for (const id of ["range", "pictures", "json"]) at(id).hidden = true;
+    at("make-report").disabled = true;
+    busy(false);
+  };
 
   const ask = async (query) => {
     wanted = query;
@@ -121,7 +137,7 @@
       if (found.drawable) elsewhere(query);
       await Promise.all([picture("curves"), picture("growth")]);
     } catch (fault) {
-      if (wanted === query) { busy(false); lost(fault); document.title = "no answer · noisymean"; }
+      if (wanted === query) lost(fault);
     }
   };
 
@@ -133,19 +149,30 @@
     delete drawn.range;
     if (found.range !== null) { drawn.range = found.range; draw("range"); }
     at("spoken").textContent = found.spoken;
-    const bar = at("bar");
-    bar.className = found.bar.kind;
-    bar.replaceChildren(
-      element("b", found.bar.word),
-      element("i", found.bar.asked),
-      ...found.bar.numbers.map(([word, number]) => { const one = element("span", `${word} `); one.append(element("strong", number)); return one; }),
-    );
+    inBar(found.bar);
+    for (const control of spec.controls) {
+      const wrong = control.name === found.about;
+      box(control).setAttribute("aria-invalid", String(wrong));
+      if (wrong) box(control).setAttribute("aria-errormessage", "headline");
+      else box(control).removeAttribute("aria-errormessage");
+    }
     for (const id of ["answer", "more", "bar", "range"]) at(id).setAttribute("aria-busy", "false");
+    at("pictures").hidden = !found.drawable;
     at("make-report").disabled = found.refused;
     at("json").hidden = found.refused;
     at("json").href = `/json?${wanted}`;
   };
-  const element = (kind, text) => { const made = document.createElement(kind); made.textContent = text; return made; };
+  const inBar = ({ kind, word, asked, numbers, why }) => {
+    const line = element("p", why);
+    for (const [name, number] of numbers) {
+      const one = element("span", `${name} `);
+      one.append(element("strong", number));
+      line.append(one, " ");
+    }
+    at("bar").className = kind;
+    at("bar").replaceChildren(element("b", word), element("i", asked), line);
+  };
+  const element = (kind, text, look = "") => { const made = document.createElement(kind); made.textContent = text; made.className = look; return made; };
 
   const elsewhere = async (query) => {
     const found = await get("/elsewhere", query).catch(() => null);
@@ -155,9 +182,9 @@
   // --- pictures ---
 
   const dark = matchMedia("(prefers-color-scheme: dark)");
-  const drawn = {};
+  const drawn = {}, titles = {};
   // two beside each other on a sheet of A4 between its margins; the heights are those of the style sheet
-  const PRINTED = { range: { width: 690, height: 130 }, curves: { width: 330, height: 300 }, growth: { width: 330, height: 300 } };
+  const PRINTED = { range: { width: 690, height: 130 }, curves: { width: 335, height: 235 }, growth: { width: 335, height: 235 } };
   const EMPTY = { data: [], layout: { paper_bgcolor: "#ffffff", plot_bgcolor: "#ffffff", xaxis: { visible: false }, yaxis: { visible: false } } };
   // our own links export a picture with its settings, so plotly's button is not there
   const config = { displaylogo: false, displayModeBar: "hover", modeBarButtons: [["zoom2d", "pan2d", "resetScale2d"]], responsive: true };
@@ -170,6 +197,10 @@
   const draw = (name, printed = false) => {
     const figure = painted(drawn[name] ?? EMPTY, dark.matches && !printed ? spec.palette : {});
     Object.assign(figure.layout, printed ? { autosize: false, ...PRINTED[name] } : { autosize: true });
+    if (printed && name !== "range") {
+      const { font, legend } = figure.layout;
+      Object.assign(figure.layout, { font: { ...font, size: 10 }, legend: { ...legend, font: { size: 9 } }, margin: { l: 44, r: 6, t: 6, b: 40 } });
+    }
     window.Plotly.react(at(`${name}-graph`), figure.data, figure.layout, config);
   };
 
@@ -177,13 +208,13 @@
   const picture = async (name) => {
     const { query, drawable, bounded } = answered;
     const which = part(name);
-    let found = { figure: null, note: "" };
-    if (drawable) {
-      at(name).setAttribute("aria-busy", "true");
-      found = await get(`/picture/${which}`, query, { _bounded: bounded }).catch((fault) => ({ figure: null, note: fault.message }));
-    }
+    delete drawn[name];
+    if (!drawable) return at(name).setAttribute("aria-busy", "false");
+    at(name).setAttribute("aria-busy", "true");
+    const found = await get(`/picture/${which}`, query, { _bounded: bounded }).catch((fault) => ({ figure: null, note: fault.message, title: "" }));
     if (found === null || wanted !== query || which !== part(name)) return;
     drawn[name] = found.figure;
+    titles[name] = found.title;
     draw(name);
     at(`${name}-note`).textContent = found.note;
     at(`${name}-csv`).href = `/csv/${which}?${query}`;
@@ -195,9 +226,14 @@
   const keep = (name, format) => {
     if (!drawn[name] || !answered?.line) return;
     const { data, layout } = structuredClone(drawn[name]);
-    const lines = answered.line.match(/.{1,95}(?:, |$)/g).map((one) => one.trim()).join("<br>");
-    layout.title = { text: lines, font: { size: 13 }, x: 0.02, xanchor: "left" };
-    layout.margin = { ...layout.margin, t: 64 };
+    const lines = [`${titles[name]}:`, ""];
+    for (const word of answered.line.split(/(?<=, )/)) {
+      if ((lines.at(-1) + word).length > 95) lines.push(word);
+      else lines[lines.length - 1] += word;
+    }
+    // below it the legend has a line, and above the plot
+    layout.title = { text: lines.join("<br>"), font: { size: 13 }, x: 0.02, xanchor: "left", yref: "container", y: 0.965, yanchor: "top" };
+    layout.margin = { ...layout.margin, t: 52 + 18 * lines.length };
     const filename = answered.file.replace("PART", part(name) === "run" ? "curves" : part(name));
     window.Plotly.downloadImage({ data, layout }, { format, scale: format === "png" ? 2 : 1, width: 900, height: 660, filename });
   };
@@ -223,9 +259,12 @@
     button.disabled = false;
   };
   const copy = async (button) => {
-    const text = at(button.dataset.copy).textContent;
-    await navigator.clipboard.writeText(text).catch(() => getSelection().selectAllChildren(at(button.dataset.copy)));
-    button.textContent = "copied";
+    const command = at(button.dataset.copy);
+    // a browser may forbid it: then it is ready to be copied by hand
+    button.textContent = await navigator.clipboard.writeText(command.textContent).then(
+      () => "copied",
+      () => { getSelection().selectAllChildren(command); return "selected"; },
+    );
     setTimeout(() => { button.textContent = "copy"; }, 1500);
   };
 
@@ -256,9 +295,12 @@
   dark.addEventListener("change", () => redraw());
   addEventListener("beforeprint", () => redraw(true));
   addEventListener("afterprint", () => redraw());
-  addEventListener("popstate", () => { fill(location.search); ask(location.search.slice(1)); });
-
-  fill(location.search);
-  // the first address is asked as it was written, so that nothing in it is dropped without a word
-  ask(location.search.slice(1) || queryOf(arrange()));
+  // an address is asked as it was written, so that nothing in it is dropped without a word
+  const readAddress = () => {
+    fill(location.search);
+    const query = location.search.slice(1) || queryOf(arrange());
+    if (query !== wanted) ask(query);
+  };
+  addEventListener("popstate", readAddress);
+  readAddress();
 })();
