@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from noisymean.errors import InvalidInput
-from noisymean.paper.data import named
+from noisymean.paper import data
 from noisymean.paper.photographs import Photographs
 from noisymean.targets.opacus_training import OpacusTraining
 
@@ -33,12 +33,27 @@ def real_training(
     """
     if images not in _GREY:
         raise InvalidInput("images", images, f"one of {', '.join(_GREY)} for Opacus to train on")
-    return OpacusTraining(
+    target = OpacusTraining(
         records=Photographs(dataset=images, model=MODEL, data_dir=data_dir),
-        dataset_size=named(images).train if dataset_size is None else dataset_size,
+        dataset_size=data.named(images).train if dataset_size is None else dataset_size,
         batch_size=batch_size,
         noise_multiplier=noise_multiplier,
         release_of_opacus=release,
         fixed=fixed,
         **settings,
     )
+    _check_there(target, data.load(images, data_dir=data_dir))
+    return target
+
+
+def _check_there(target: OpacusTraining, images: data.Images) -> None:
+    """Complain before the first trial where D' has no image to be made of."""
+    whole = len(images) >= images.dataset.train
+    most = len(images) + (images.dataset.test if whole else 0) - 1
+    if target.dataset_size > most:
+        raise InvalidInput(
+            "dataset_size",
+            target.dataset_size,
+            f"at most {most}: D' has one record more, and {images.dataset.title} has {most + 1} here",
+            f"e.g. {images.dataset.train if whole else most}",
+        )

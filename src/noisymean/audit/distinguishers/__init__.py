@@ -38,9 +38,9 @@ def distinguisher(
     known = target.known()
     match name or _best(known, target):
         case "likelihood-ratio":
-            return LikelihoodRatio(_needed(known, "likelihood-ratio"))
+            return LikelihoodRatio(_needed(known, "likelihood-ratio", target))
         case "paper":
-            return PaperVote(_needed(known, "paper"), test)
+            return PaperVote(_needed(known, "paper", target), test)
         case "learned":
             return Learned(known)
         case "residual":
@@ -75,7 +75,9 @@ def _has_law(known: Known) -> bool:
     return True
 
 
-def _needed(known: Known | None, name: str) -> Known:
+def _needed(known: Known | None, name: str, target: Target) -> Known:
+    if known is None and isinstance(target, Onlooked):
+        raise Undefined("distinguisher", name, "residual or learned for training on real records", "it has no law")
     if known is None:
         raise Undefined("distinguisher", name, "learned for this target", "its gradients are not known")
     return known

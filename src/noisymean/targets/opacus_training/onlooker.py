@@ -80,7 +80,7 @@ class Onlooker:
     def _centre(self, mean_gradient: Tensor, sample: Tensor) -> Centre:
         """Where the mean over D of the clipped gradients is given, and those of a sample."""
         target = self.target
-        scale = float(target.rate) * target.dataset_size / target.divisors[0]
+        scale = float(target.drawn_at) * target.dataset_size / target.divisors[0]
         values, vectors = torch.linalg.eigh((sample @ sample.T).double())
         kept = values[-DIRECTIONS:] > _NEGLIGIBLE * values[-1]
         chosen, lengths = vectors[:, -DIRECTIONS:][:, kept], values[-DIRECTIONS:][kept].sqrt()

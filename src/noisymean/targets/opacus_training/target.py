@@ -5,7 +5,8 @@ steps. Opacus draws every batch, computes and clips its per-sample gradients, ad
 is the change of the weights over the learning rate, which is the noisy mean.
 
 With L = ceil(N/b) batches Opacus samples at 1/L and divides by int(N (1/L)). `fixed`: both are constants, those of D, on either
-dataset, by the remedy that `inspect` names; nothing else is changed.
+dataset, by the remedy that `inspect` names; nothing else is changed. (For one L in fourteen Opacus reads L - 1 off its own
+floating point, and takes that from there on: `mechanisms.opacus_rate`.)
 
 All randomness of a trial, of the sampler and of the noise, comes from one seed, and torch computes on one thread: the same trial
 has the same bits in any process.
@@ -23,6 +24,7 @@ import numpy as np
 
 from noisymean.errors import InvalidInput, check_number
 from noisymean.mechanisms import LEAST_NOISE, SGM, OpacusLoader
+from noisymean.mechanisms.opacus_rate import steps_at_most
 from noisymean.numerics.logs import Array
 from noisymean.targets.claims import claimed_curve
 from noisymean.targets.opacus_releases.install import installed_version
@@ -69,6 +71,14 @@ class OpacusTraining:
             raise InvalidInput(
                 "steps", self.steps, f"at most {_MOST_TRAINED} for training in full", "each is a step of Opacus"
             )
+        if 0 in self.divisors:
+            # int(N (1/L)) falls from 1 to 0 where N (1/L) is rounded down: N = 49, b = 1
+            raise InvalidInput(
+                "batch_size",
+                self.batch_size,
+                f"one at which Opacus does not divide by 0 (D by {self.divisors[0]}, D' by {self.divisors[1]})",
+                f"e.g. {self.batch_size + 1}",
+            )
         if not self.records.is_labelled:
             raise InvalidInput("records", self.records.words, "those of a classifier", "one loss for each record")
         if self.release_of_opacus != installed_version():
@@ -107,8 +117,14 @@ class OpacusTraining:
 
     @property
     def rate(self) -> Fraction:
-        """What the accountant is told on D, and what its batches are drawn at."""
-        return Fraction(1, self.mechanism.run(self.dataset_size).steps_per_epoch)
+        """What the accountant is told on D; if fixed, also what batches are drawn at, on either dataset."""
+        told = Fraction(1, self.mechanism.run(self.dataset_size).steps_per_epoch)
+        return Fraction(1, steps_at_most(told)) if self.fixed else told
+
+    @property
+    def drawn_at(self) -> Fraction:
+        """The rate of the sampler on D."""
+        return self.rate if self.fixed else self.mechanism.rate_at(self.dataset_size)
 
     def claim(self) -> TradeOff:
         """What the library's accountant analyses: SGM at its rate and noise."""
