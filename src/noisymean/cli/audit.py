@@ -27,6 +27,7 @@ from noisymean.cli.targets import NAMES as NAMES_OF_TARGETS
 from noisymean.cli.tones import marked
 from noisymean.errors import InvalidInput
 from noisymean.targets.protocol import Target
+from noisymean.targets.registry import first_word
 
 _Text: TypeAlias = str | None
 
@@ -42,7 +43,9 @@ def command(
     ],
     *,
     typed: Typed,
-    trials: Annotated[str, text("COUNT", "Runs in all, half on each dataset.")] = "10000",
+    trials: Annotated[
+        _Text, text("COUNT", "Runs in all, half on each dataset [default: 10000; of opacus --data 1000].")
+    ] = None,
     confidence: Annotated[str, text("P", "That all printed limits hold together.")] = "0.95",
     delta: Annotated[str, text("d", "The delta at which epsilon is wanted.")] = "1e-5",
     claim_epsilon: Annotated[_Text, text("e", "Audit this claim instead.")] = None,
@@ -90,7 +93,7 @@ def command(
     """
     gated = limits.gate()
     figure = None if plot is None else plot_file("plot", plot)
-    count = values.whole("trials", trials)
+    count = values.whole("trials", trials or _usual_trials(target, typed))
     level, wanted_delta = values.number("confidence", confidence), values.number("delta", delta)
     check_levels(level, wanted_delta)
     if resume and store is None:
@@ -122,20 +125,27 @@ def command(
     training_blocks(plan(what, judge, seed=number, trials=count), judge)
     if seed is None:
         note(f"seed {number}")
-    with progress(count) as tell:
-        result = audit(
-            what,
-            judge,
-            seed=number,
-            trials=count,
-            confidence=level,
-            delta=wanted_delta,
-            claim=claim,
-            workers=workers,
-            store=kept,
-            resume=resume,
-            progress=tell,
-        )
+    try:
+        with progress(count) as tell:
+            result = audit(
+                what,
+                judge,
+                seed=number,
+                trials=count,
+                confidence=level,
+                delta=wanted_delta,
+                claim=claim,
+                workers=workers,
+                store=kept,
+                resume=resume,
+                progress=tell,
+            )
+    except KeyboardInterrupt:
+        # before there was anything to judge
+        if kept is not None:
+            blocks = kept.blocks(plan(what, judge, seed=number, trials=count))
+            _say_how_to_go_on(kept, sum(block.trials for block in blocks), count, number)
+        raise
     if figure is not None:
         write_plot("plot", result.plot(), figure)
         note(f"plot written to {figure}")
@@ -146,9 +156,18 @@ def command(
         _print(result, gdp=gdp)
     if result.interrupted:
         if kept is not None:
-            note(f"{result.finished:,} of {count:,} trials are in {kept.path}; add --resume --seed {number} to go on")
+            _say_how_to_go_on(kept, result.finished, count, number)
         raise typer.Exit(INTERRUPTED)
     gated.check([gate.of_audit(result)])
+
+
+def _usual_trials(target: str, typed: Typed) -> str:
+    """A training in full takes a fraction of a second for each step, and what it divides by shows in every release."""
+    return "1000" if first_word(target) == "opacus" and typed.images is not None else "10000"
+
+
+def _say_how_to_go_on(kept: Store, finished: int, count: int, seed: int) -> None:
+    note(f"{finished:,} of {count:,} trials are in {kept.path}; add --resume --seed {seed} to go on")
 
 
 def _print(result: Audit, *, gdp: bool) -> None:

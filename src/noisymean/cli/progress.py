@@ -27,7 +27,12 @@ def bar(what: str, total: int, *, counted: bool = False) -> Iterator[Callable[..
 
 class _Speed(ProgressColumn):
     def render(self, task: Task) -> Text:
-        return Text(f"{task.speed:,.0f} trials/s" if task.speed else "")
+        return Text(_speed(task.speed) if task.speed else "")
+
+
+def _speed(speed: float) -> str:
+    """Of a training of many steps a trial takes longer than a second."""
+    return f"{speed:,.1f} trials/s" if speed >= 1.0 else f"{1.0 / speed:,.1f} s a trial"
 
 
 @contextmanager
@@ -50,14 +55,25 @@ class _Lines:
     def __init__(self, trials: int) -> None:
         self._trials, self._start, self._last = trials, monotonic(), monotonic()
         self._before: int | None = None
+        # when the first of them were finished, and how many: it may take a while to begin
+        self._begun: tuple[float, int] | None = None
 
     def __call__(self, finished: int) -> None:
         # what a store had already says nothing about speed
         self._before = finished if self._before is None else self._before
         now = monotonic()
+        if self._begun is None and finished > self._before:
+            self._begun = (now, finished)
         if now - self._last < _SECONDS_BETWEEN_LINES or finished == self._before:
             return
         self._last = now
-        speed = (finished - self._before) / (now - self._start)
+        speed = self._speed(now, finished)
         left = (self._trials - finished) / speed
-        note(f"{finished:,} of {self._trials:,} trials, {speed:,.1f} trials/s, {left:,.0f} s left")
+        note(f"{finished:,} of {self._trials:,} trials, {_speed(speed)}, {left:,.0f} s left")
+
+    def _speed(self, now: float, finished: int) -> float:
+        """Since the first of them were finished, once that is long enough ago to say something."""
+        start, before = self._start, self._before or 0
+        if self._begun is not None and now - self._begun[0] >= _SECONDS_BETWEEN_LINES and finished > self._begun[1]:
+            start, before = self._begun
+        return (finished - before) / (now - start)
