@@ -37,7 +37,7 @@ VIOLATED = "violated"
 _STYLES = (
     Style("claimed", "claimed (SGM)", "#000000", 2.4, "-"),
     Style("audited", "audited on MNIST, 95 % confidence", "#d55e00", 1.9, "-"),
-    Style("leakage", "leakage on the worst pair that is known", "#0072b2", 1.1, (0.0, (3.0, 2.0))),
+    Style("leakage", "leaked on the worst known pair", "#0072b2", 1.1, (0.0, (3.0, 2.0))),
 )
 
 
@@ -120,7 +120,7 @@ def picture(table: Table) -> Figure:
         [_panel(rows) for rows in mine.by("divides_by_with_one_more").values()] for mine in table.by("steps").values()
     ]
     title = f"Opacus on MNIST, {table[0]['records']:,} images or one more, σ = 1: below the claim is a violation"
-    return curve_panels(title, lines, _STYLES, panel=(3.4, 3.3), legend_columns=3)
+    return curve_panels(title, lines, _STYLES, panel=(3.4, 3.8), legend_columns=3)
 
 
 def _panel(rows: Table) -> Panel:
@@ -128,7 +128,7 @@ def _panel(rows: Table) -> Panel:
     words = _named(first)
     return Panel(
         rows,
-        f"{words[0].upper()}{words[1:]}\n{first['verdict']}",
+        f"{words[0].upper()}{words[1:]}\n{str(first['verdict']).replace('-', ' ')}",
         inside=f"ε ≥ {at_least(number(first, 'epsilon_lower'), '.3g')}, claimed"
         f" {at_most(number(first, 'epsilon_claimed'), '.3g')}, at δ = 10⁻⁵\n{plain(str(first['judged']))} trials judged",
     )
