@@ -48,12 +48,12 @@ HIGH_OF_15000 = 1.0260601372540948  # nu = 15,000, p = 0.9875
 
 
 def test_the_interval_has_its_closed_form() -> None:
-    # 40 steps: 30 fast waves, two halves of 15; lr C G / n = 0.001 of the noise may come back
+    # 40 steps: 30 fast waves, two halves of 15; lr C G b / (c n) of the noise may come back, with b = c + 1
     found = nm.probe_run(-0.1 * even(40, 1000, 1 / 50), learning_rate=0.1, noise_multiplier=1000, max_grad_norm=1e-3)
     assert found.denominator is not None
     assert found.denominator.rest.degrees == 30_000
     assert found.denominator.bare == pytest.approx(50.0, rel=1e-12)
-    back = 0.1 * 1e-3 * 10 / 1000
+    back = 0.1 * 1e-3 * 10 / 1000 * (1 + 1 / found.denominator.at_least)
     assert found.denominator.at_least == pytest.approx(50 * np.sqrt(LOW_OF_30000 / (1 + back)), rel=1e-10)
     # batches add (c + 1) / (n sigma^2) < 1e-7 of the noise, and take as little of the degrees of freedom
     assert found.denominator.at_most == pytest.approx(50 * np.sqrt(HIGH_OF_15000 * (1 + back)), rel=1e-6)
@@ -239,6 +239,7 @@ def test_noise_that_varies_has_no_one_denominator(what: str) -> None:
     low, high = found.steps_from_to
     assert low == pytest.approx(sizes.min(), rel=0.1)
     assert high == pytest.approx(sizes.max(), rel=0.1)
+    assert set(found.columns()) == {"single_steps_from", "single_steps_to"}
     with pytest.raises(nm.InvalidInput, match="nothing to draw"):
         found.plot()
 

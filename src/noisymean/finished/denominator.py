@@ -3,7 +3,7 @@ r"""From what is left of a run to its denominator: an interval with a stated con
 The rest has variance v = s^2 (1 + kappa) at nu degrees of freedom, with s = sigma C / c. What is left of the sums S_t makes
 kappa, which is not negative, and at most
 
-    kappa <= b / (n sigma^2)  +  lr C G / (n (1 - mu)).
+    kappa <= b / (n sigma^2)  +  phi,      phi = lr C G b / (c n (1 - mu)).
 
 The first: a batch that is drawn varies by a covariance of trace sum_i q (1 - q) |g_i|^2 <= b C^2, with b its expected size. The
 second, phi: the noise of a step moves the weights, and these the gradients of the next ones, by the curvature of what is
@@ -102,17 +102,23 @@ class Denominator:
     parameters: int
     # the part of the variance that rounding may have added
     rounding: float
-    # and the share of the noise that may have come back through the weights, or be undone by them
-    feedback: float
+    # phi, where a batch has as many records as it is divided by
+    each_feedback: float
+
+    def _batch(self, c: float) -> float:
+        return c + 1.0 if self.told.batch is None else self.told.batch
 
     def spread(self, c: float) -> float:
         """The variance of the batches is at most so many times that of the noise."""
-        batch = c + 1.0 if self.told.batch is None else self.told.batch
-        return batch / (self.parameters * self.told.noise_multiplier**2)
+        return self._batch(c) / (self.parameters * self.told.noise_multiplier**2)
+
+    def feedback(self, c: float) -> float:
+        """At most this share of the noise comes back through the weights, or is undone by them."""
+        return self.each_feedback * self._batch(c) / c
 
     def besides(self, c: float) -> float:
         """All that may be in the rest besides noise, over the noise."""
-        return self.spread(c) + self.feedback
+        return self.spread(c) + self.feedback(c)
 
     def degrees(self, rest: Rest, c: float) -> float:
         """Those of the rest if the spread of the batches is in it: no direction of it is larger than those taken out."""
@@ -130,12 +136,17 @@ class Denominator:
 
     @property
     def at_least(self) -> float:
-        return self.bare * math.sqrt(_quantile(self.rest.degrees, self._level) / self._missing)
+        c = self.bare
+        # less c is more feedback, and so less c: each turn ends lower, and above the fixed point
+        for _ in range(200):
+            before, c = c, self.bare * math.sqrt(_quantile(self.rest.degrees, self._level) / self._missing(c))
+            if abs(c - before) <= 1e-12 * c:
+                break
+        return c
 
-    @property
-    def _missing(self) -> float:
+    def _missing(self, c: float) -> float:
         """The noise is at most so many times the rest."""
-        return (1.0 + self.rounding / self.rest.variance) * (1.0 + self.feedback)
+        return (1.0 + self.rounding / self.rest.variance) * (1.0 + self.feedback(c))
 
     @property
     def at_most(self) -> float:
@@ -155,7 +166,7 @@ class Denominator:
     def log_likelihood(self, c: float) -> float:
         """Relative to the most likely, so never above 0."""
         square = (self.told.deviation / c) ** 2
-        low = square / (self.rest.variance * self._missing)
+        low = square / (self.rest.variance * self._missing(c))
         if low > 1.0:
             return _log_density(self.rest.degrees, low)
         return max(self._log_of_less(one, square, c) for one in self.parts)
@@ -179,7 +190,7 @@ def denominator(seen: Spectrum, told: Told, descent: Descent, every: int) -> Den
 
 
 def feedback_of(descent: Descent, every: int, told: Told) -> float:
-    """At most so many numbers' worth of noise comes back through the weights."""
+    """At most so many numbers' worth of noise comes back through the weights, from as many records as it is divided by."""
     reach = descent.learning_rate * every / (1.0 - descent.momentum)
     return LONGEST_GRADIENT * told.max_grad_norm * reach
 
@@ -194,7 +205,9 @@ def quiet_tensor(seen: Spectrum, found: Denominator) -> Quiet | None:
     worst: Quiet | None = None
     for name, (energy, size) in seen.tensors.items():
         degrees = float(seen.rows * size)
-        low = _quantile(degrees, _UNEVEN / len(seen.tensors)) / (1.0 + found.feedback * seen.parameters / size)
+        low = _quantile(degrees, _UNEVEN / len(seen.tensors)) / (
+            1.0 + found.feedback(found.at_least) * seen.parameters / size
+        )
         variance = energy / degrees
         if variance + found.rounding < low * least and (worst is None or variance < worst.ratio * found.rest.variance):
             worst = Quiet(name, variance / found.rest.variance)
@@ -230,9 +243,10 @@ def is_followed(seen: Spectrum, found: Denominator) -> bool:
     likes, a wave lacks phi / 2w.
     """
     rows = len(seen.slow_rows)
-    noise = found.rest.variance * (1.0 - 6.0 * math.sqrt(2.0 / found.rest.degrees)) / (1.0 + found.feedback)
+    feedback = found.feedback(found.at_least)
+    noise = found.rest.variance * (1.0 - 6.0 * math.sqrt(2.0 / found.rest.degrees)) / (1.0 + feedback)
     chance = _quantile(float(seen.parameters), _LEVEL / rows)
-    kept = np.maximum(1.0 - found.feedback / (2.0 * seen.frequencies), 0.0)
+    kept = np.maximum(1.0 - feedback / (2.0 * seen.frequencies), 0.0)
     return bool(np.any(seen.slow_rows / seen.parameters < noise * chance * kept))
 
 

@@ -138,7 +138,7 @@ class FinishedRun(Result):
                 "at_most": found.at_most,
                 "if_all_is_noise": found.bare,
                 "spread_of_batches_at_most": found.spread(found.at_most),
-                "feedback_at_most": found.feedback,
+                "feedback_at_most": found.feedback(found.at_least),
                 "degrees_of_freedom": found.rest.degrees,
                 "rounding": found.rounding / found.rest.variance,
             },
@@ -190,7 +190,7 @@ class FinishedRun(Result):
         return sorted(near)
 
     def columns(self) -> Mapping[str, Sequence[object]]:
-        """The N that was asked about and its neighbours; without one, the interval."""
+        """The N that was asked about and its neighbours; without one, the interval; without that, what single steps look like."""
         if self.sure is not None:
             each = (self.sure.smaller, self.sure.asked, self.sure.larger)
             return {
@@ -199,8 +199,9 @@ class FinishedRun(Result):
                 "log_likelihood": [one.log_likelihood for one in each],
                 "consistent": [one.fits for one in each],
             }
-        low, high = self.interval or self.steps_from_to
-        return {"denominator_at_least": [low], "denominator_at_most": [high]}
+        if self.interval is None:
+            return {"single_steps_from": [self.steps_from_to[0]], "single_steps_to": [self.steps_from_to[1]]}
+        return {"denominator_at_least": [self.interval[0]], "denominator_at_most": [self.interval[1]]}
 
     def lines(self) -> Lines:
         """The denominator, the N that fit, and what was told."""

@@ -23,8 +23,8 @@ def figure(run: FinishedRun) -> Figure:
     return made
 
 
-def draw(axes: Axes, run: FinishedRun, title: str = "") -> None:
-    """The panel by itself."""
+def draw(axes: Axes, run: FinishedRun, title: str = "", ends: tuple[float, float] | None = None) -> None:
+    """The panel by itself; from one end to the other, so that panels may share them."""
     interval = run.interval
     if interval is None:
         raise Undefined(
@@ -37,7 +37,7 @@ def draw(axes: Axes, run: FinishedRun, title: str = "") -> None:
     near = [one for one in places if abs(one - (low + high) / 2.0) < 12.0 * (high - low)]
     first, last = min([low, *near]), max([high, *near])
     pad = 0.18 * (last - first)
-    grid = np.linspace(first - pad, last + pad, 1201)
+    grid = np.linspace(*(ends or (first - pad, last + pad)), 1201)
     likelihood = np.array([max(run.log_likelihood(float(c)), -_DEPTH) for c in grid])
     axes.axvspan(low, high, color=BLUE, alpha=0.10, lw=0)
     axes.plot(grid, likelihood, color=BLUE, lw=2.0)
