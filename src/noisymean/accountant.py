@@ -56,7 +56,7 @@ class Question:
         if delta is None and epsilon is None:
             raise InvalidInput("delta", None, "given, or epsilon in its place", "e.g. delta=1e-5")
         if delta is not None and epsilon is not None:
-            raise InvalidInput("epsilon", epsilon, "left out where delta is given", "give one of the two")
+            raise InvalidInput("epsilon", epsilon, "left out where delta is given", "give either, not both")
         if delta is not None:
             check_number("delta", delta, least=SMALLEST_DELTA, most=1.0, remedy="delta = 0 has no finite epsilon")
             return cls(delta=float(delta))

@@ -109,7 +109,7 @@ class Account(Result):
 
     @property
     def steps(self) -> int:
-        """Rounds in all."""
+        """The number of rounds of all segments together."""
         return sum(segment.steps for segment in self.segments)
 
     @property

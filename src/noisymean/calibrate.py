@@ -78,7 +78,7 @@ class Calibration(Result):
         return replace(shown, heading=f"{found[0].upper()}{found[1:]}\n{shown.heading}")
 
     def plot(self) -> Figure:
-        """That of the account."""
+        """The figure of the account at the noise that was found."""
         return self.account.plot()
 
 

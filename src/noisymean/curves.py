@@ -44,7 +44,7 @@ class Gap:
         return self.claimed - self.leakage
 
     def to_dict(self) -> dict[str, object]:
-        """Plain data."""
+        """The curves and their verdict as plain data, as `--json` prints them."""
         return {
             "alpha": self.alpha,
             "claimed": self.claimed,

@@ -78,7 +78,7 @@ class GaussianDP:
         return self.regret is not None and self.regret < SMALL_REGRET
 
     def to_dict(self) -> dict[str, object]:
-        """Plain data."""
+        """mu, its regret and how far it holds, as plain data for JSON."""
         return {
             "mu": self.mu,
             "regret": self.regret,

@@ -52,7 +52,7 @@ class Ground:
         return f"{self.about}: {self.value} ({self.known}: {self.how})"
 
     def plain(self) -> dict[str, str]:
-        """For JSON."""
+        """The statement, its value and how it is known, as plain text for JSON."""
         return {"about": self.about.value, "value": self.value, "known": self.known.value, "how": self.how}
 
 

@@ -63,7 +63,7 @@ def explicit_pairs(mechanism: Mechanism) -> list[NamedPair]:
 
 
 def _by_dataset(mechanism: DatasetDenominator) -> Iterator[NamedPair]:
-    """One scale on each side."""
+    """The pairs of a mechanism whose denominator follows from N: one scale of the noise on D and one on D'."""
     moved, dimension = mechanism.neighbours, mechanism.dimension or 1
     same_scale = moved.growth == 0 and not mechanism.noise_moves
     for new in _ALL_ZERO[:1] if same_scale else _ALL_ZERO:

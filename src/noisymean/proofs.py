@@ -266,7 +266,7 @@ class BySize(Law):
 
     @cached_property
     def cumulants(self) -> Cumulants | None:
-        """Of finer groups."""
+        """Cumulants of the same bound, with batch sizes in finer groups."""
         mean_size = max((self.mechanism.dataset_size or 0) * self.mechanism.q, 1.0)
         wanted = _RANGE / math.sqrt(mean_size) / _WIDEST_GROUP
         return self.of_groups(groups=round(min(max(wanted, _LEAST_GROUPS), _FINE_GROUPS))).cumulants

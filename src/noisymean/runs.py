@@ -76,12 +76,12 @@ class Run:
 
     @property
     def steps(self) -> int:
-        """Rounds in all."""
+        """The number of rounds of all segments together."""
         return sum(segment.steps for segment in self.segments)
 
     @property
     def mechanisms(self) -> tuple[Mechanism, ...]:
-        """That of each segment."""
+        """The mechanism of each segment, in order."""
         return tuple(segment.mechanism for segment in self.segments)
 
     @property

@@ -158,7 +158,7 @@ def test_calibrate() -> None:
         (("account", *SGM, "--steps", "10", "--delta", "0"), "--delta=0: must be"),
         (
             ("account", *SGM, "--steps", "10", "--delta", "1e-5", "--epsilon", "1"),
-            "--epsilon=1: must be left out when --delta is given; give one of the two",
+            "--epsilon=1: must be left out when --delta is given; give either, not both",
         ),
         (("account", *SGM, "--steps", "10", "--delta", "2"), "--delta=2: must be"),
         (("account", *SGM, "--steps", "10", "--delta", "x"), "--delta=x: must be a number"),

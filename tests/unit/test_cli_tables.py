@@ -1,14 +1,19 @@
-"""Tables of the command line: nothing is cut off or broken in two, whatever the width of the window."""
+"""What a terminal is shown: nothing is cut off or broken in two, whatever the width of the window; colours where they are wanted."""
 
 from __future__ import annotations
 
+import contextlib
 import io
+import json
 from collections.abc import Sequence
 
 import pytest
 from rich.console import Console
 
 from command_line import run
+from noisymean.cli import main
+from noisymean.cli.listed import COMMANDS as COMMANDS_LISTED
+from noisymean.cli.listed import Part
 from noisymean.cli.tables import Column, Kind, show
 
 NUMBERS = [("epsilon at delta", "12.345678", "0.718036", "366.541001"), ("delta", "0.00012345", "-", "-")]
@@ -72,6 +77,7 @@ COMMANDS = {
     "check": "check {script}",
     "code-audit": "code-audit {script}",
 }
+SUM = "account --mechanism sgm --sample-rate 0.01 --noise-multiplier 1 --steps 100 --delta 1e-5"
 SCRIPT = """
 import torch
 from opacus import PrivacyEngine
@@ -103,3 +109,75 @@ def test_tables_fit_and_no_number_is_lost(
         assert all(len(lines[at]) <= width for at in heads)
         said[width] = {word for word in done.out.split() if any(map(str.isdigit, word))}
     assert said[60] == said[80] == said[120]
+
+
+@pytest.mark.parametrize("width", [60, 80])
+def test_the_list_of_commands_is_not_cut_off(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every command with its whole line, inside the window."""
+    monkeypatch.setenv("COLUMNS", str(width))
+    shown = run("--help").out
+    assert max(map(len, shown.splitlines())) <= width
+    assert "..." not in shown.replace("[ARGS]...", "")
+    joined = " ".join(shown.split())
+    for name, one in COMMANDS_LISTED.items():
+        assert f" {name} {one.says}" in joined
+    assert all(f"{part.value}:" in shown for part in Part)
+
+
+class _Terminal(io.StringIO):
+    """What somebody looks at."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("out", "settings", "coloured"),
+    [
+        (_Terminal, {}, True),
+        (_Terminal, {"NO_COLOR": "1"}, False),
+        (_Terminal, {"TERM": "dumb"}, False),
+        (io.StringIO, {}, False),
+        (io.StringIO, {"FORCE_COLOR": "1"}, True),
+    ],
+)
+@pytest.mark.parametrize(("command", "word", "colour"), [("account", "violated", "31"), ("sum", "holds", "32")])
+def test_a_verdict_has_its_colour_where_colours_are_wanted(
+    command: str,
+    word: str,
+    colour: str,
+    out: type[io.StringIO],
+    settings: dict[str, str],
+    coloured: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("NO_COLOR", "FORCE_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in {"TERM": "xterm-256color", "COLUMNS": "80", **settings}.items():
+        monkeypatch.setenv(name, value)
+    words = {**COMMANDS, "sum": SUM}[command].split()
+    stream = out()
+    with contextlib.redirect_stdout(stream):
+        assert main(words) == 0
+    said = stream.getvalue()
+    assert (f"\x1b[1;{colour}m{word}" in said) is coloured
+    # the word is there in any case, and in JSON there is nothing else
+    assert word in said
+    stream = out()
+    with contextlib.redirect_stdout(stream):
+        assert main([*words, "--json"]) == 0
+    assert "\x1b" not in stream.getvalue()
+    assert json.loads(stream.getvalue())["verdict"] == word
+
+
+def test_a_rule_is_explained_inside_the_window(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Prose is wrapped for a reader; code, which is copied, is not."""
+    monkeypatch.setenv("COLUMNS", "60")
+    stream = _Terminal()
+    with contextlib.redirect_stdout(stream):
+        assert main(["code-audit", "--explain", "NM034"]) == 0
+    code = [line for line in stream.getvalue().splitlines() if line.startswith("    ")]
+    assert max(map(len, code)) > 60
+    assert all(len(line) <= 60 for line in stream.getvalue().splitlines() if line not in code)
+    piped = run("code-audit", "--explain", "NM034").out
+    assert " ".join(piped.split()) == " ".join(stream.getvalue().split())

@@ -183,7 +183,7 @@ class EpochPair:
 
     @property
     def components(self) -> int:
-        """Terms of a round."""
+        """How many terms the law of a round has."""
         return 1
 
     @property

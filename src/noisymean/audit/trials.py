@@ -134,7 +134,7 @@ def generator(seed: int, *key: int) -> np.random.Generator:
 
 @lru_cache(maxsize=2)
 def _built(target: str, distinguisher: str) -> tuple[Target, Distinguisher]:
-    """Once for each process."""
+    """The target and the distinguisher of a description, built once in each process."""
     what = registry.rebuilt(json.loads(target))
     return what, distinguishers.rebuilt(json.loads(distinguisher), what)
 

@@ -56,7 +56,7 @@ class Epochs:
 
     @property
     def begun(self) -> int:
-        """Epochs in all."""
+        """The number of epochs that are begun, the last of which may be a part."""
         return self.whole + (self.rest > 0)
 
     def parts(self, whole: Law, rest: Law | None) -> Parts:

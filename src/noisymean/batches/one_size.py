@@ -54,7 +54,7 @@ class OfOneSize:
 
     @property
     def _rate(self) -> float:
-        """Of a batch of fixed size."""
+        """The share of the records that a batch of fixed size has."""
         one = self.mechanism
         if one.size_of_batches is not None and one.dataset_size is not None:
             return float(Fraction(min(one.size_of_batches, one.dataset_size), one.dataset_size))

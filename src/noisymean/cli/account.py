@@ -86,7 +86,7 @@ def run_of(described: options.Described, asked: options.Asked) -> AskedRun:
     if not wanted:
         raise Missing("delta", "or --epsilon")
     if len(wanted) > 1:
-        raise InvalidInput("epsilon", asked.epsilon, "left out when --delta is given", "give one of the two")
+        raise InvalidInput("epsilon", asked.epsilon, "left out when --delta is given", "give either, not both")
     typed = asked.adjacency
     adjacency = None if typed is None else values.choice("adjacency", typed, Adjacency)
     pair = None if asked.pair is None else values.choice("pair", asked.pair, Pair)
@@ -96,7 +96,7 @@ def run_of(described: options.Described, asked: options.Asked) -> AskedRun:
 def steps_of(mechanism: Mechanism, steps: str | None, epochs: str | None) -> int:
     """T as typed, or what so many epochs take."""
     if steps is not None and epochs is not None:
-        raise InvalidInput("epochs", epochs, "left out when --steps is given", "give one of the two")
+        raise InvalidInput("epochs", epochs, "left out when --steps is given", "give either, not both")
     if steps is not None:
         return values.whole("steps", steps)
     if epochs is None:

@@ -28,8 +28,9 @@ def root(
 
     \b
     Example:
-      noisymean curve --mechanism easgm --dataset-size 59999 \\
-          --dimension 26010 --sample-rate 0.005 --noise-multiplier 10
+      noisymean curve --mechanism easgm \\
+          --dataset-size 59999 --dimension 26010 \\
+          --sample-rate 0.005 --noise-multiplier 10
     """
     if version:
         typer.echo(f"{PROGRAM} {__version__}")

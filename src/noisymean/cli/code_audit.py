@@ -42,9 +42,11 @@ def command(
     *,
     checks: lint_options.Checks,
     versions: Annotated[str | None, text("FIRST..LAST", f"Releases of opacus [default: {_ALL}].")] = None,
-    fresh: Annotated[bool, options.flag("--fresh", "Run again what an earlier audit has kept.")] = False,
-    jobs: Annotated[str, text("J", "Releases at a time.")] = "2",
-    html: Annotated[str | None, text("FILE", "Also one self-contained page.")] = None,
+    fresh: Annotated[
+        bool, options.flag("--fresh", "Run everything again, also what an earlier audit has stored.")
+    ] = False,
+    jobs: Annotated[str, text("J", "Number of releases that are run at a time.")] = "2",
+    html: Annotated[str | None, text("FILE", "Also write one self-contained page.")] = None,
     limits: gate.Limits,
     json: options.Json = False,
 ) -> None:

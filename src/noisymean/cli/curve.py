@@ -25,7 +25,7 @@ def command(
         str | None, options.text("A,B,...", "False positive rates, separated by commas: 0.01,0.1,0.5.")
     ] = None,
     points: Annotated[
-        str | None, options.text("COUNT", f"So many false positive rates from 0 to 1 [default: {_POINTS}].")
+        str | None, options.text("COUNT", f"Number of false positive rates, from 0 to 1 [default: {_POINTS}].")
     ] = None,
     json: options.Json = False,
     plot: options.Plot = None,
@@ -43,7 +43,7 @@ def command(
     target = None if plot is None else plot_file("plot", plot)
     mechanism = described.build()
     if alpha is not None and points is not None:
-        raise InvalidInput("points", points, "left out when --alpha is given", "give one of the two")
+        raise InvalidInput("points", points, "left out when --alpha is given", "give either, not both")
     if alpha is not None:
         curves = compute(mechanism, values.probabilities("alpha", alpha))
     else:

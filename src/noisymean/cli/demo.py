@@ -13,12 +13,13 @@ from rich.table import Table
 from noisymean import __version__, account
 from noisymean.cli import options
 from noisymean.cli.output import console, emit_json, folder, need_matplotlib, note, say, write_plot
+from noisymean.cli.tones import toned
 from noisymean.mechanisms import ASGM, EASGM, SGM, Mechanism, OpacusLoader
 from noisymean.report import account_words
 from noisymean.report.ranges import Range
 from noisymean.report.story import Loader, Story, Told
 from noisymean.report.story_picture import story_figure
-from noisymean.written import exactly
+from noisymean.written import exactly, typeset
 
 DELTA = 1e-5
 FIGURE, SLIDE = "demo.png", "demo.pdf"
@@ -114,13 +115,13 @@ def _print(out: Console, found: Story) -> None:
         for title, answer in ((told.title, told.as_run), ("  with constants", told.with_constants)):
             one = Range.of(answer)
             style = "bold" if answer.verdict == "violated" else None
-            table.add_row(title, one.claimed_text, one.low_text, one.high_text, one.verdict, style=style)
+            table.add_row(title, one.claimed_text, one.low_text, one.high_text, toned(one.verdict), style=style)
         table.add_section()
     out.print(table, "")
     for sentence in found.finding:
         say(out, sentence)
     for told in found.runs:
-        say(out, f"- {told.title}: {told.setting}; divides by {told.as_run.mechanism.denominator_in_words()}.")
+        say(out, f"- {told.title}: {told.setting}; divides by {typeset(told.as_run.mechanism.denominator_in_words())}.")
     say(out, f"- {found.loader}.")
     say(out, "- leakage: certainly lost, on two datasets that --json names; guarantee: certainly not exceeded.")
     say(out, f"- with constants: {account_words.spoken(found.runs[0].with_constants)}.")

@@ -40,11 +40,13 @@ def command(
             autocompletion=options.from_names(_NAMES),
         ),
     ] = None,
-    fresh: Annotated[bool, options.flag("--fresh", "Run again what an earlier run has kept.")] = False,
+    fresh: Annotated[
+        bool, options.flag("--fresh", "Run everything again, also what an earlier run has stored.")
+    ] = False,
     installed: Annotated[
         bool, options.flag("--installed", "Install nothing, and ask no index: run what is there.")
     ] = False,
-    html: Annotated[str | None, text("FILE", "Also one self-contained page.")] = None,
+    html: Annotated[str | None, text("FILE", "Also write one self-contained page.")] = None,
     json: options.Json = False,
 ) -> None:
     """What do the libraries of the field divide by, what do they claim, and is it so? Found by running them.

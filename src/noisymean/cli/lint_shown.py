@@ -69,7 +69,11 @@ def page(out: Console, rule: Rule) -> None:
     say(out, f"{rule.id} {rule.name} ({rule.severity.value})")
     out.print()
     for line in (section_of(rule) or f"{rule.says}\n\n{rule.remedy}").split("\n"):
-        out.print(visible(line), soft_wrap=True)
+        if not line or line.startswith((" ", "|")):
+            # code, whole, whatever the width: it is to be copied
+            out.print(visible(line), soft_wrap=True)
+        else:
+            say(out, line)
 
 
 def _row(one: Marked) -> tuple[Cell, ...]:

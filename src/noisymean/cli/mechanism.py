@@ -64,13 +64,15 @@ def mechanism_of(
     drawn = Sampling.POISSON if sampling is None else values.choice("sampling", sampling, Sampling)
     of_a_size = kind.takes("batch_size") and (drawn in _OF_A_SIZE or not _size_is_rate(kind))
     if None not in (sizes["sample_rate"], batch) and not of_a_size:
-        raise InvalidInput("batch_size", batch, "left out when --sample-rate is given", "give one of the two")
+        raise InvalidInput("batch_size", batch, "left out when --sample-rate is given", "give either, not both")
     _check_unused(kind, drop_last, calibrated, drawn)
     if (noise_multiplier is None) == (calibrated is None):
         if noise_multiplier is None:
             other = f"or --calibrated-to for {kind.name}" if kind.takes("target_epsilon") else ""
             raise Missing("noise_multiplier", other)
-        raise InvalidInput("noise_multiplier", noise_multiplier, "left out with --calibrated-to", "one of the two")
+        raise InvalidInput(
+            "noise_multiplier", noise_multiplier, "left out with --calibrated-to", "give either, not both"
+        )
     typed = values.read(**sizes, noise_multiplier=noise_multiplier)
     if calibrated is not None:
         typed |= calibrated.settings()

@@ -69,24 +69,24 @@ DatasetSize: TypeAlias = Annotated[
     _Text,
     text(
         "N",
-        "Records: of your dataset for a whole run, of the smaller of two neighbours for one round; optional for sgm only.",
+        "Number of records in your dataset (for curve: in the smaller of two neighbours). Only sgm works without it.",
     ),
 ]
 Dimension: TypeAlias = Annotated[
-    _Text, text("n", "Numbers released a round: trainable parameters; optional for sgm only.")
+    _Text, text("n", "Number of trainable parameters: each round releases so many numbers. Only sgm works without it.")
 ]
 SampleRate: TypeAlias = Annotated[
     _Text,
     text(
         "q",
-        "Sampling rate, taken exactly as written: 0.005 or 1/200; of the batches of an epoch, one over their number.",
+        "Sampling rate, taken exactly as written: 0.005 or 1/200. Where an epoch is cut into batches: one over their number.",
     ),
 ]
 BatchSize: TypeAlias = Annotated[
     _Text,
     text(
         "b",
-        "Expected batch size instead of the rate: q = b/N exactly; or the size of batches that have one, beside it.",
+        "Expected batch size, instead of --sample-rate: q = b/N exactly. Where all batches have one size: that size.",
     ),
 ]
 SamplingName: TypeAlias = Annotated[
@@ -107,10 +107,12 @@ AdjacencyName: TypeAlias = Annotated[
         autocompletion=of_option("adjacency"),
     ),
 ]
-Steps: TypeAlias = Annotated[_Text, text("T", "Rounds: noisy updates that are released.")]
+Steps: TypeAlias = Annotated[_Text, text("T", "Number of rounds: noisy updates that are released.")]
 Epochs: TypeAlias = Annotated[
     _Text,
-    text("E", "Passes over the data, instead of --steps: 1/q rounds each, or the batches that the data are cut into."),
+    text(
+        "E", "Number of passes over the data, instead of --steps. Each has 1/q rounds, or as many as there are batches."
+    ),
 ]
 Delta: TypeAlias = Annotated[_Text, text("d", "The delta at which epsilon is wanted.")]
 Json: TypeAlias = Annotated[bool, flag("--json", "One JSON object on standard output and nothing else there.")]
@@ -153,26 +155,31 @@ class Described(Quiet):
 
     noise_multiplier: Annotated[
         _Text,
-        text("s", "Standard deviation of the noise over the clipping bound; or --calibrated-to for opacus-loader."),
+        text(
+            "s",
+            "Standard deviation of the noise, divided by the clipping bound. For opacus-loader also --calibrated-to.",
+        ),
     ] = None
     drop_last: Annotated[
         bool,
-        flag("--drop-last", "opacus-loader, shuffle and cyclic: a last batch that is not full is dropped."),
+        flag("--drop-last", "For opacus-loader, shuffle and cyclic: the last batch is dropped if it is not full."),
     ] = False
     calibrated_to: Annotated[
         _Text,
         text(
             "e",
-            "opacus-loader: the epsilon that make_private_with_epsilon was told, instead of the noise: it depends on N then.",
+            "For opacus-loader, instead of the noise: target_epsilon of make_private_with_epsilon; the noise then follows N.",
         ),
     ] = None
-    calibrated_delta: Annotated[_Text, text("d", "And the delta; 1/N if it was one over the number of records.")] = None
-    calibrated_epochs: Annotated[_Text, text("E", "And the epochs.")] = None
+    calibrated_delta: Annotated[
+        _Text, text("d", "With --calibrated-to: its target_delta; 1/N if that was computed from the number of records.")
+    ] = None
+    calibrated_epochs: Annotated[_Text, text("E", "With --calibrated-to: its epochs.")] = None
     calibrated_with: Annotated[
         _Text,
         text(
             "NAME",
-            "And the accountant of the engine: prv, rdp or gdp [default: prv].",
+            "With --calibrated-to: the accountant of the engine, prv, rdp or gdp [default: prv].",
             autocompletion=of_option("calibrated_with"),
         ),
     ] = None
@@ -193,7 +200,7 @@ class Asked(Group):
     steps: Steps = None
     epochs: Epochs = None
     delta: Delta = None
-    epsilon: Annotated[_Text, text("e", "Ask for delta at this epsilon instead.")] = None
+    epsilon: Annotated[_Text, text("e", "Instead of --delta: ask for the delta at this epsilon.")] = None
     adjacency: AdjacencyName = None
     pair: Annotated[
         _Text,

@@ -40,27 +40,40 @@ def command(
     ],
     *,
     loss_reduction: Annotated[
-        str, text("NAME", "Opacus: mean or sum.", autocompletion=options.of_option("loss_reduction"))
+        str,
+        text("NAME", "For Opacus: loss_reduction, mean or sum.", autocompletion=options.of_option("loss_reduction")),
     ] = "mean",
-    poisson: Annotated[bool, options.flag("--poisson/--no-poisson", "Opacus: its Poisson sampling on or off.")] = True,
+    poisson: Annotated[
+        bool, options.flag("--poisson/--no-poisson", "For Opacus: its Poisson sampling on or off.")
+    ] = True,
     clipping: Annotated[
-        str, text("NAME", "Opacus: flat, per_layer or adaptive.", autocompletion=options.from_names(_CLIPPINGS))
+        str,
+        text(
+            "NAME", "For Opacus: clipping, flat, per_layer or adaptive.", autocompletion=options.from_names(_CLIPPINGS)
+        ),
     ] = "flat",
     grad_sample_mode: Annotated[
-        str, text("NAME", "Opacus: hooks, functorch or ew.", autocompletion=options.from_names(_GRAD_SAMPLES))
+        str,
+        text(
+            "NAME",
+            "For Opacus: grad_sample_mode, hooks, functorch or ew.",
+            autocompletion=options.from_names(_GRAD_SAMPLES),
+        ),
     ] = "hooks",
     dataset_size: options.DatasetSize = None,
     dimension: options.Dimension = None,
     sample_rate: options.SampleRate = None,
     batch_size: options.BatchSize = None,
     noise_multiplier: Annotated[
-        str | None, text("s", "To account for a run of yours; of FILE.py:NAME, if built in.")
+        str | None, text("s", "To account for a run of yours. For FILE.py:NAME: the one that is built in, if one is.")
     ] = None,
-    max_grad_norm: Annotated[str | None, text("C", "Of FILE.py:NAME, if built in.")] = None,
+    max_grad_norm: Annotated[
+        str | None, text("C", "For FILE.py:NAME: the clipping bound that is built in, if one is.")
+    ] = None,
     steps: options.Steps = None,
     epochs: options.Epochs = None,
     delta: options.Delta = None,
-    seed: Annotated[str, text("S", "Same seed, same runs.")] = "0",
+    seed: Annotated[str, text("S", "Random seed: the same seed gives the same runs.")] = "0",
     limits: gate.Limits,
     json: options.Json = False,
 ) -> None:

@@ -33,8 +33,8 @@ def command(
     ],
     quick: Annotated[bool, options.flag("--quick", "Fewer trials: minutes instead of hours.")] = False,
     out: Annotated[str, text("DIR", "Folder for pictures and data.")] = "out",
-    seed: Annotated[str, text("S", "Same seed, same numbers.")] = "0",
-    jobs: Annotated[str, text("J", "Processes.")] = "1",
+    seed: Annotated[str, text("S", "Random seed: the same seed gives the same numbers.")] = "0",
+    jobs: Annotated[str, text("J", "Number of processes.")] = "1",
     data_dir: Annotated[str | None, text("DIR", "Images in torchvision's layout [default: as fetched].")] = None,
     json: options.Json = False,
 ) -> None:

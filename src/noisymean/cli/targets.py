@@ -37,7 +37,9 @@ class Typed(options.Group):
     mechanism: Annotated[
         _Text,
         options.text(
-            "NAME", "As in 'noisymean curve'; of FILE.py:NAME, if known.", autocompletion=options.from_names(KINDS)
+            "NAME",
+            "What runs, as for 'noisymean curve'; for FILE.py:NAME, if it is known.",
+            autocompletion=options.from_names(KINDS),
         ),
     ] = None
     dataset_size: options.DatasetSize = None
@@ -47,7 +49,9 @@ class Typed(options.Group):
     sampling: options.SamplingName = None
     drop_last: Annotated[
         bool,
-        options.flag("--drop-last", "opacus-loader, shuffle and cyclic: a last batch that is not full is dropped."),
+        options.flag(
+            "--drop-last", "For opacus-loader, shuffle and cyclic: the last batch is dropped if it is not full."
+        ),
     ] = False
     adjacency: Annotated[
         _Text,
@@ -57,13 +61,15 @@ class Typed(options.Group):
             autocompletion=options.of_option("adjacency"),
         ),
     ] = None
-    noise_multiplier: Annotated[_Text, options.text("s", "Noise over the clipping bound.")] = None
+    noise_multiplier: Annotated[
+        _Text, options.text("s", "Standard deviation of the noise, divided by the clipping bound.")
+    ] = None
     max_grad_norm: Annotated[_Text, options.text("C", "Clipping bound [default: 0.1].")] = None
     gradients: Annotated[
         _Text,
         options.text(
             "KIND",
-            "random, zero, aligned or opposed [default: random].",
+            "Gradients of the records: random, zero, aligned or opposed [default: random].",
             autocompletion=options.of_option("gradients"),
         ),
     ] = None
@@ -72,7 +78,7 @@ class Typed(options.Group):
         _Text,
         options.text(
             "NAME",
-            "For a method, or for Opacus to train on: mnist, fashion-mnist or cifar10.",
+            "Images for a published method, or for Opacus to train on: mnist, fashion-mnist or cifar10.",
             "--images",
             "--data",
             autocompletion=options.of_option("images"),
@@ -93,7 +99,7 @@ class Typed(options.Group):
         str,
         options.text(
             "NAME",
-            "For Opacus: replay gradients, or compute them in full.",
+            "For Opacus: replay computes each gradient once, full in every run.",
             autocompletion=options.of_option("mode"),
         ),
     ] = "replay"
@@ -101,7 +107,7 @@ class Typed(options.Group):
         str,
         options.text(
             "NAME",
-            "For dpsur: paper (the batch) or code (another batch).",
+            "For dpsur: paper divides by the size of the batch, code by that of another batch.",
             autocompletion=options.of_option("denominator"),
         ),
     ] = "paper"

@@ -79,7 +79,7 @@ class Composed(TradeOff):
 
     @cached_property
     def _lines(self) -> tuple[Lines, Lines]:
-        """For each direction."""
+        """The contours of the two directions, from P to Q and from Q to P."""
         return Lines(self.generating, reverse=False), Lines(self.generating, reverse=True)
 
     def _epsilon_guess(self, log_delta: float, *, reverse: bool) -> float:

@@ -85,12 +85,12 @@ class Lines:
 
     @property
     def mean(self) -> float:
-        """Of the loss on the side that is told apart, the sign being that of the direction: beyond, delta is small."""
+        """The mean of the loss on the side that is told apart, with the sign of the direction: beyond it delta is small."""
         return self._poles[0].mean
 
     @property
     def deviation(self) -> float:
-        """Likewise."""
+        """The standard deviation of the loss on the same side."""
         return math.sqrt(max(self._poles[0].variance, 0.0))
 
     @cached_property

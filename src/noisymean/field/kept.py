@@ -25,7 +25,7 @@ def place(name: str, version: str | None) -> Path:
 
 
 def keep(row: Row) -> None:
-    """For the next time."""
+    """Write a row into the cache, where the next run finds it."""
     into = place(row.name, row.version)
     into.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=into.parent, prefix=".writing-") as scratch:

@@ -40,5 +40,5 @@ class Found:
 
 
 def found(quotes: tuple[Quote, ...], package: Path) -> tuple[Found, ...]:
-    """Those that are there."""
+    """The statements that are in the installed package, each with its file and line."""
     return tuple(Found(place, one.text) for one in quotes if (place := one.place(package)) is not None)

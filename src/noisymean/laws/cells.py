@@ -46,7 +46,7 @@ class Ends:
     high: Array
 
     def at(self, rows: NDArray[np.intp]) -> Ends:
-        """Those rows."""
+        """The ends of these rows only."""
         return Ends(self.low[rows], self.high[rows])
 
     def times(self, other: Ends) -> Ends:

@@ -125,7 +125,7 @@ class ExplicitPair(Law):
 
     @cached_property
     def curve(self) -> TradeOff:
-        """As `one_round`."""
+        """The trade-off curve of one round, from P to Q."""
         return self._seen(backward=False)
 
     @cached_property

@@ -34,7 +34,7 @@ class OrthogonalPair(Law):
 
     @property
     def dimension(self) -> int:
-        """Of the whole output."""
+        """How many numbers an output has."""
         return self.zero.dimension + 1
 
     @property
@@ -84,7 +84,7 @@ class OrthogonalPair(Law):
 
     @cached_property
     def curve(self) -> TradeOff:
-        """As `one_round`."""
+        """The trade-off curve of one round."""
         told = [(one.line_cells.backward() if self.reverse else one.line_cells) for one in (self.zero, self.beside)]
         (p_zero, q_zero), (p_beside, q_beside) = (cells.few for cells in told)
         log_p, log_q = merged(np.add.outer(p_zero, p_beside).ravel(), np.add.outer(q_zero, q_beside).ravel())

@@ -72,7 +72,7 @@ class EASGM(DrawnAnyWay, DatasetDenominator):
         return size * self.rate
 
     def denominator_in_words(self) -> str:
-        """With its value."""
+        """The denominator as a product, with its value for this dataset."""
         return f"N*q = {float(self.dataset_size * self.rate):.6g}"
 
 
@@ -91,7 +91,7 @@ class ASGM(DrawnAnyWay, BatchDenominator):
         return np.maximum(batches, 1.0)
 
     def denominator_in_words(self) -> str:
-        """In full."""
+        """What is divided by, which is another number in each batch."""
         return "the size of the batch"
 
 
@@ -118,7 +118,7 @@ class FEASGM(DrawnAnyWay, DatasetDenominator):
         return Fraction(max(math.floor(size * self.rate), 1))
 
     def denominator_in_words(self) -> str:
-        """With its value."""
+        """The denominator as a product, with its value for this dataset."""
         return f"floor(N*q) = {int(self.denominator_at(self.dataset_size)):,}"
 
     def nearest_step(self) -> int | None:

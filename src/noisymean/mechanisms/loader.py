@@ -94,12 +94,12 @@ class OpacusLoader(DatasetDenominator):
 
     @property
     def size_of_batches(self) -> int:
-        """That of the loader."""
+        """The batch size that the data loader was given."""
         return self.batch_size
 
     @property
     def drops_last(self) -> bool:
-        """As the loader does."""
+        """Whether the data loader drops a last batch that is not full."""
         return self.drop_last
 
     @property
@@ -167,7 +167,7 @@ class OpacusLoader(DatasetDenominator):
         return Fraction(found)
 
     def steps_in(self, epochs: float) -> int:
-        """As Opacus counts them."""
+        """The number of steps in so many epochs, as Opacus counts them."""
         return math.ceil(epochs * self.run(self.dataset_size).steps_per_epoch)
 
     def constants_for_opacus(self) -> tuple[Fraction, int]:
@@ -193,16 +193,16 @@ class OpacusLoader(DatasetDenominator):
         return tuple(found)
 
     def rate_in_words(self) -> str:
-        """With where it comes from."""
+        """The sampling rate, and that it comes from the number of batches."""
         return f"1/{self.run(self.dataset_size).loader_length}, one over the number of batches"
 
     def denominator_in_words(self) -> str:
-        """With where it comes from."""
+        """The denominator, and that Opacus computes it from the number of records."""
         divided = self.run(self.dataset_size).expected_batch_size
         return f"{divided:,}, which Opacus computes from the number of records"
 
     def noise_in_words(self) -> tuple[str, str]:
-        """With where it comes from."""
+        """The noise multiplier, and the option or the calibration that it comes from."""
         if not self.is_calibrated:
             return super().noise_in_words()
         target = f"{self.noise_multiplier:g}, calibrated to epsilon = {self.target_epsilon:g}"

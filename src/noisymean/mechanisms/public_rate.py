@@ -29,7 +29,7 @@ class PublicRate(Mechanism):
 
     @final
     def rate_at(self, size: int) -> Fraction:
-        """As it was written."""
+        """The rate, which is the same at every number of records, exactly as it was written."""
         return exact_rate(self.sample_rate)
 
 
@@ -127,5 +127,5 @@ class DrawnAnyWay(PublicRate):
     @final
     @property
     def drops_last(self) -> bool:
-        """As it was given."""
+        """Whether a last batch that is not full is dropped."""
         return self.drop_last

@@ -33,7 +33,7 @@ class Sampling(Enum):
 
     @property
     def in_words(self) -> str:
-        """As it follows `batches`."""
+        """How batches are drawn, in words that follow `batches`."""
         match self:
             case Sampling.POISSON:
                 return "drawn by Poisson sampling"
@@ -64,5 +64,5 @@ class Cut:
 
     @property
     def batches(self) -> int:
-        """In an epoch."""
+        """How many batches an epoch has, the last of which may not be full."""
         return self.full + (self.last > 0)

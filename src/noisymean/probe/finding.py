@@ -287,7 +287,7 @@ class Finding(Result):
         caveat = " but for what follows, so without a guarantee" if self.doubts and accounted else ""
         if self.kind is Kind.SGM and self.rates.moves_with_size:
             # the rate of a data loader, whose name its denominator alone does not earn
-            caveat = f" only where one record more leaves the rate alone{caveat and f', and{caveat}'}"
+            caveat = f", but only where one record more does not change the sampling rate{caveat and f', and{caveat}'}"
         # what was raised may end a sentence of its own
         sentences = [f"- {remark.severity.value}: {remark.words.removesuffix('.')}." for remark in self.remarks]
         if self.run is not None:
@@ -385,7 +385,7 @@ class Finding(Result):
             return loader
         if loader.rate_moves:
             raise Undefined(
-                "batch_size", batch_size, "a size at which one more record leaves the rate alone",
+                "batch_size", batch_size, "a size at which one record more does not change the rate",
                 "the denominator is a constant but q = 1/ceil(N/b) is not: give the rate instead",
             )  # fmt: skip
         return SGM(sample_rate=loader.rate, **common)

@@ -133,5 +133,4 @@ def grouped(rows: Iterable[Row]) -> list[str]:
 def counts(rows: Iterable[Row]) -> str:
     """How many of each word."""
     every = [row.exposed for row in rows]
-    parts = [f"{every.count(one)} {one.value}" for one in Exposed if one in every]
-    return ", ".join(parts)
+    return ", ".join(f"{one.value} ({every.count(one)})" for one in Exposed if one in every)

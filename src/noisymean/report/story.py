@@ -85,7 +85,7 @@ class Loader:
 @final
 @dataclass(frozen=True)
 class Story:
-    """All of it."""
+    """The three trainings and the data loader that the demo tells of."""
 
     runs: tuple[Told, ...]
     loader: Loader
@@ -99,7 +99,7 @@ class Story:
 
     @property
     def verdicts(self) -> str:
-        """Counted, none assumed."""
+        """A sentence that counts the verdicts, as the runs are and with constants."""
         violated = sum(told.as_run.verdict == "violated" for told in self.runs)
         held = sum(told.with_constants.verdict == "holds" for told in self.runs)
         whole = len(self.runs)

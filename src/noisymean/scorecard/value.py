@@ -59,7 +59,7 @@ class Fact:
         return self.says if self.silenced is None else f"{self.says}, silenced: {self.silenced or 'no reason is given'}"
 
     def plain(self) -> dict[str, object]:
-        """For JSON."""
+        """The line and its place as plain data, for JSON."""
         place = self.place
         return {
             "outcome": self.outcome.value,

@@ -64,7 +64,7 @@ class Batches:
 
     @property
     def _size(self) -> int:
-        """Of a full batch."""
+        """How many records a full batch has."""
         return self.mechanism.size_of_batches or 1
 
     @property
@@ -80,7 +80,7 @@ class Batches:
 
     @property
     def _epochs(self) -> int:
-        """That are begun."""
+        """How many epochs are begun."""
         return -(-self.steps // self._length)
 
     @property

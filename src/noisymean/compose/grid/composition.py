@@ -163,7 +163,7 @@ class GridComposition:
         return total.curve(alpha, side)
 
     def inverse(self) -> GridComposition:
-        """The other direction."""
+        """The same rounds told from Q to P instead of from P to Q."""
         return GridComposition(tuple((count, curve.inverse()) for count, curve in self.rounds), self.size)
 
     def _coarse(self, log_delta: float) -> list[tuple[int, Cells]]:

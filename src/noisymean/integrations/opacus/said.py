@@ -62,7 +62,7 @@ class OpacusSaid:
         return f"{says}; the exact value of the same claim is {at_most(claimed)}"
 
     def plain(self) -> dict[str, object]:
-        """For JSON."""
+        """The answer as plain data for JSON; epsilon is None where there is none."""
         return {
             "accountant": self.accountant,
             "epsilon": self.epsilon,

@@ -68,7 +68,7 @@ class Drawn:
         return "Poisson" if self.sampling in (None, Sampling.POISSON) else self.sampling.value
 
     def plain(self) -> dict[str, Any]:
-        """For a checkpoint."""
+        """The state as plain data, to be stored in a checkpoint."""
         sampling = None if self.sampling is None else self.sampling.value
         return {**asdict(self), "sampling": sampling, "known": self.known.value}
 

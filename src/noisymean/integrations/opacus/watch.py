@@ -34,7 +34,7 @@ class Used:
     epoch: Epoch = field(default_factory=Epoch)
 
     def plain(self) -> dict[str, list[int]]:
-        """For a checkpoint."""
+        """What was seen as plain data, to be stored in a checkpoint."""
         kept = {"noises": list(self.noises)[:_KEPT], "batches": list(self.batches)[:_KEPT]}
         return {**kept, "left_in_epoch": [self.epoch.left]}
 

@@ -43,7 +43,7 @@ class Environment:
 
     @property
     def title(self) -> str:
-        """As in a requirement."""
+        """The library and its version, as a requirement has them."""
         return f"{self.library}=={self.version}"
 
     @property
