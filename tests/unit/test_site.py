@@ -22,6 +22,7 @@ PUBLIC = [
     "noisymean.audit",
     "noisymean.probe",
     "noisymean.integrations.opacus",
+    "noisymean.integrations.callbacks",
 ]
 # Modules without __all__: what their pages promise.
 NAMED = [
