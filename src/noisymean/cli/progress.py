@@ -53,7 +53,7 @@ class _Lines:
     """A line every so often; none if the work is over before."""
 
     def __init__(self, trials: int) -> None:
-        self._trials, self._start, self._last = trials, monotonic(), monotonic()
+        self._trials, self._last = trials, monotonic()
         self._before: int | None = None
         # when the first of them were finished, and how many: it may take a while to begin
         self._begun: tuple[float, int] | None = None
@@ -67,13 +67,11 @@ class _Lines:
         if now - self._last < _SECONDS_BETWEEN_LINES or finished == self._before:
             return
         self._last = now
-        speed = self._speed(now, finished)
+        begun, before = self._begun or (now, finished)
+        if finished == before or now - begun < 0.5 * _SECONDS_BETWEEN_LINES:
+            # the first of them took what it takes to begin: they say nothing about the others
+            note(f"{finished:,} of {self._trials:,} trials")
+            return
+        speed = (finished - before) / (now - begun)
         left = (self._trials - finished) / speed
         note(f"{finished:,} of {self._trials:,} trials, {_speed(speed)}, {left:,.0f} s left")
-
-    def _speed(self, now: float, finished: int) -> float:
-        """Since the first of them were finished, once that is long enough ago to say something."""
-        start, before = self._start, self._before or 0
-        if self._begun is not None and now - self._begun[0] >= _SECONDS_BETWEEN_LINES and finished > self._begun[1]:
-            start, before = self._begun
-        return (finished - before) / (now - start)
