@@ -43,6 +43,7 @@ NOT_RUN = {
     "noisymean data": "needs the network; test_data.py runs it on what is there",
     "noisymean code-audit opacus": "fetches 26 releases; test_code_audit.py runs it on those that are there",
     "noisymean reproduce": "minutes to hours; test_experiments.py runs a corner of each",
+    "noisymean audit opacus --data": "needs MNIST, and minutes; test_opacus_training_audit.py runs it on what is there",
     "noisymean explore": "serves until it is stopped; test_explore_page.py drives it in a browser",
 }
 # Run by `make test-all` only.
