@@ -13,6 +13,7 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from noisymean.integrations.opacus import Accountant, fix, inspect, poisson_loader
+from noisymean.integrations.opacus.said import to_ask
 
 FEATURES = 20
 PARAMETERS = 2 * FEATURES + 2
@@ -83,8 +84,14 @@ def main(records: int, batch_size: int, steps: int, delta: float) -> dict[str, A
     train(model, optimizer, loader, steps - steps // 2)
     import opacus
 
+    # what the release's own accountant says of all of these steps, and what is said that it says
+    own = private(103, batch_size=10)[0].accountant
+    for sigma, rate, count in second.history:
+        for _ in range(count):
+            own.step(noise_multiplier=sigma, sample_rate=rate)
+    said = to_ask(second, delta, ours=True, same_claim=True)
     # where nothing moves: with the release's own accountant, and fixed
-    _, model, optimizer, loader = private(103, batch_size=10)
+    engine, model, optimizer, loader = private(103, batch_size=10)
     train(model, optimizer, loader, 3)
     plain = inspect(optimizer, data_loader=loader)
     _, model, optimizer, loader = private(103, sample_rate="1/10")
@@ -95,6 +102,8 @@ def main(records: int, batch_size: int, steps: int, delta: float) -> dict[str, A
         "plain": [plain.name, plain.taken, plain.verdict],
         "fixed": [fixed.name, fixed.taken, fixed.verdict],
         "opacus": opacus.__version__,
+        "would say": [None if said is None else said.answer(1.0).epsilon, own.get_epsilon(delta=delta)],
+        "says": [plain.opacus_said and plain.opacus_said.epsilon, engine.get_epsilon(1e-5)],
         "halfway": halfway,
         "reloaded": reloaded,
         "epsilon": second.get_epsilon(delta),

@@ -56,6 +56,10 @@ def check_run(found: dict[str, object]) -> None:
     assert found["plain"] == ["OPACUS-LOADER", 3, "holds"]
     assert found["fixed"] == ["SGM", 3, "holds"]
     assert [tuple(stretch) for stretch in found["history"]] == [(1.0, 1 / 16, STEPS)]  # type: ignore[attr-defined]
+    for kind in ("would say", "says"):
+        both: Any = found[kind]
+        assert both[0] == pytest.approx(both[1], rel=1e-12)
+        assert both[0] > 0.5
 
 
 @pytest.mark.slow

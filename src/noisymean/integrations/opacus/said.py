@@ -30,6 +30,8 @@ _KINDS = {
     "rdp": "rdp, an upper bound",
     "gdp": "gdp, a limit for many steps, which may be too low",
 }
+# As it calls itself before 1.1.
+_CALLED = {"gpd": "gdp"}
 
 
 @final
@@ -102,7 +104,8 @@ def to_ask(accountant: Any, delta: float, *, ours: bool, same_claim: bool) -> As
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             copied = _default(accountant.history) if ours else copy.deepcopy(accountant)
-            return Asked(copied, str(copied.mechanism()), delta, not ours, same_claim)
+            name = str(copied.mechanism())
+            return Asked(copied, _CALLED.get(name, name), delta, not ours, same_claim)
     except Exception:  # whatever another's class does: what is said beside a number must not cost the number
         return None
 
@@ -113,7 +116,8 @@ def _default(history: Sequence[tuple[float, float, int]]) -> Any:
 
     name = inspect.signature(opacus.PrivacyEngine).parameters["accountant"].default
     found = opacus.accountants.create_accountant(mechanism=name)
-    found.history = list(history)
+    # before 1.1 the default one kept its history under another name
+    setattr(found, "history" if hasattr(found, "history") else "steps", list(history))
     return found
 
 
