@@ -54,6 +54,7 @@ def test_of_no_names_none_was_meant() -> None:
     assert written_as("easgm", []) is None
 
 
+TRAINED = ("--dataset-size", "9", "--dimension", "3", "--batch-size", "2", "--noise-multiplier", "1", "--trials", "100")
 SMALL = ("--dataset-size", "4", "--dimension", "9", "--sample-rate", "0.5", "--noise-multiplier", "1")
 
 
@@ -121,6 +122,13 @@ def test_a_rule_is_found_by_its_id_and_by_its_name(typed: str) -> None:
         (("field", "--only", "optx"), "did you mean optax?"),
         (("code-audit", "--explain", "constant-sede"), "did you mean constant-seed?"),
         (("code-audit", ".", "--fail-on", "waring"), "did you mean warning?"),
+        (("probe", "opacus", "--clipping", "per_lyer"), "--clipping=per_lyer: must be one that opacus=="),
+        (("probe", "opacus", "--grad-sample-mode", "hoks"), "did you mean hooks?"),
+        (
+            ("audit", "opacus", *TRAINED, "--device", "cdua"),
+            "--device=cdua: must be one of auto, cpu, cuda; did you mean cuda?",
+        ),
+        (("field", "--only", "optax", "--only", "obajx"), "--only=obajx: must be one of"),
         (("probe", "opcaus"), "did you mean opacus?"),
         (("audit", "opcaus"), "did you mean opacus?"),
         (("audit", "sythetic"), "did you mean synthetic?"),

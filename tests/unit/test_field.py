@@ -595,7 +595,7 @@ def test_the_page_is_one_file_in_which_every_text_is_escaped(rows: tuple[Row, ..
     assert "http" not in page.partition("<main>")[2]
     for one in rows:
         assert one.name in page
-    assert "1 yes, 3 no, 1 depends on the caller, 1 not known" in page
+    assert "yes (1), no (3), depends on the caller (1), not known (1)" in page
 
 
 def test_rows_that_say_the_same_are_one_sentence(rows: tuple[Row, ...]) -> None:
@@ -652,9 +652,9 @@ def test_json_and_page_from_the_command_line(shown: list[dict[str, Any]], tmp_pa
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--only", "optix"), "only='optix': must be one of optax, objax, "),
-        (("--only", "pfl:cohort"), "only='pfl:cohort': must be one of pfl, pfl:random, pfl:minimize-reuse;"),
-        (("--html", "field.txt"), "html='field.txt': must be a file named *.html"),
+        (("--only", "optix"), "--only=optix: must be one of optax, objax, "),
+        (("--only", "pfl:cohort"), "--only=pfl:cohort: must be one of pfl, pfl:random, pfl:minimize-reuse;"),
+        (("--html", "field.txt"), "--html=field.txt: must be a file named *.html"),
     ],
 )
 def test_what_cannot_be_is_refused_before_anything_is_run(

@@ -118,10 +118,15 @@ def _discard_output() -> None:
 
 def _as_typed(fault: NoisymeanError, words: Sequence[str]) -> str:
     """`sample_rate=0.0: must be ...` as `--sample-rate=0: must be ...; the remedy`, if 0 is what was typed."""
-    if not isinstance(fault, InvalidInput) or fault.name not in WANTED:
+    if not isinstance(fault, InvalidInput):
         return str(fault)
     typed = option(fault.name)
     given = _value_of(typed, words)
+    if fault.name not in WANTED:
+        # an option that was typed is named as it was; one that may be typed again has the value that is wrong
+        known = given is not None and not fault.name.startswith("-")
+        shown = Shown(fault.value.strip("'") or fault.value)
+        return str(InvalidInput(typed, shown, fault.allowed, fault.remedy)) if known else str(fault)
     if given is None and fault.value == "None":
         return f"{typed}: missing; must be {fault.allowed}; {fault.remedy or WANTED[fault.name].remedy(typed)}"
     value = Shown(given or fault.value)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from functools import cache
 from importlib import metadata
 
+from noisymean.choices import did_you_mean
 from noisymean.errors import InvalidInput, MissingDependency
 
 AUTO, CPU, CUDA = "auto", "cpu", "cuda"
@@ -20,7 +21,7 @@ def resolved(name: str) -> str:
     'cpu'
     """
     if name not in (AUTO, CPU, CUDA):
-        raise InvalidInput("device", name, f"one of {AUTO}, {CPU}, {CUDA}")
+        raise InvalidInput("device", name, f"one of {AUTO}, {CPU}, {CUDA}", did_you_mean(name, (AUTO, CPU, CUDA)))
     if name == CPU:
         return CPU
     if _has_accelerator():

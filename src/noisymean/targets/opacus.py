@@ -22,6 +22,7 @@ from typing import Any, final
 
 import numpy as np
 
+from noisymean.choices import did_you_mean, written_as
 from noisymean.errors import InvalidInput, check_number
 from noisymean.mechanisms import ASGM, EASGM, FEASGM, LEAST_NOISE, SGM, Mechanism, OpacusLoader
 from noisymean.numerics.logs import Array
@@ -145,18 +146,22 @@ def with_options(
     release: OpacusRelease, reduction: str, poisson: bool, clipping: str, grad_sample: str
 ) -> OpacusRelease:
     """The release with the options of that name; refused if it does not offer them."""
-    known = release.known
-    modes = [one for one in known.grad_samples() if one is not GradSample.GHOST]
+    offered_by = release.known
+    modes = [one for one in offered_by.grad_samples() if one is not GradSample.GHOST]
+    chosen: list[str] = []
     for name, value, offered in (
         ("loss_reduction", reduction, tuple(Reduction)),
-        ("clipping", clipping, known.clippings()),
+        ("clipping", clipping, offered_by.clippings()),
         ("grad_sample_mode", grad_sample, modes),
     ):
         allowed = [one.value for one in offered]
-        if value not in allowed:
-            raise InvalidInput(name, value, f"one that opacus=={release.version} offers here: {', '.join(allowed)}")
-    clipped, computed = Clipping(clipping), GradSample(grad_sample)
-    return replace(release, reduction=Reduction(reduction), poisson=poisson, clipping=clipped, grad_sample=computed)
+        known = written_as(value, allowed)
+        if known is None:
+            offers = f"one that opacus=={release.version} offers here: {', '.join(allowed)}"
+            raise InvalidInput(name, value, offers, did_you_mean(value, allowed))
+        chosen.append(known)
+    reduced, clipped, computed = Reduction(chosen[0]), Clipping(chosen[1]), GradSample(chosen[2])
+    return replace(release, reduction=reduced, poisson=poisson, clipping=clipped, grad_sample=computed)
 
 
 @final
