@@ -44,12 +44,12 @@ def command(
     *,
     typed: Typed,
     trials: Annotated[
-        _Text, text("COUNT", "Runs in all, half on each dataset [default: 10000; of opacus --data 1000].")
+        _Text, text("COUNT", "Number of runs in all, half on each dataset [default: 10000; of opacus --data 1000].")
     ] = None,
-    confidence: Annotated[str, text("P", "That all printed limits hold together.")] = "0.95",
+    confidence: Annotated[str, text("P", "Probability with which all printed limits hold together.")] = "0.95",
     delta: Annotated[str, text("d", "The delta at which epsilon is wanted.")] = "1e-5",
-    claim_epsilon: Annotated[_Text, text("e", "Audit this claim instead.")] = None,
-    claim_delta: Annotated[_Text, text("d", "With --claim-epsilon [default: 0].")] = None,
+    claim_epsilon: Annotated[_Text, text("e", "Audit this claim instead of the target's own.")] = None,
+    claim_delta: Annotated[_Text, text("d", "The delta of --claim-epsilon [default: 0].")] = None,
     distinguisher_name: Annotated[
         _Text,
         text(
@@ -63,18 +63,21 @@ def command(
         _Text,
         text(
             "NAME",
-            "Of the paper's: ks, chi2, ad or shapiro [default: ks].",
+            "With --distinguisher paper, its test of normality: ks, chi2, ad or shapiro [default: ks].",
             autocompletion=options.of_option("test"),
         ),
     ] = None,
-    seed: Annotated[_Text, text("S", "Same seed, same result [default: a fresh one, printed].")] = None,
-    jobs: Annotated[str, text("J", "Processes.")] = "1",
+    seed: Annotated[
+        _Text, text("S", "Random seed: the same seed gives the same result [default: a fresh one, printed].")
+    ] = None,
+    jobs: Annotated[str, text("J", "Number of processes.")] = "1",
     dask: Annotated[_Text, text("ADDRESS", "Scheduler of a dask cluster, or local.")] = None,
-    store: Annotated[_Text, text("FILE", "Keep finished trials there.")] = None,
-    resume: Annotated[bool, options.flag("--resume", "Go on from what the store has.")] = False,
+    store: Annotated[_Text, text("FILE", "Store finished trials in this file.")] = None,
+    resume: Annotated[bool, options.flag("--resume", "Go on from the trials that --store has.")] = False,
     limits: gate.LimitsOfAudit,
     gdp: Annotated[
-        bool, options.flag("--gdp", "Also the bound that is valid only if the pair is Gaussian (parametric).")
+        bool,
+        options.flag("--gdp", "Also print a bound that is valid only if the two outputs are Gaussian (parametric)."),
     ] = False,
     json: options.Json = False,
     plot: options.Plot = None,
