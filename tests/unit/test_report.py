@@ -162,6 +162,34 @@ def test_a_kept_promise_of_nothing_is_no_good_news(tmp_path: Path) -> None:
     assert "promise kept, but a weak one" in seen
 
 
+def test_a_promise_that_is_kept_at_one_delta_only_is_said_to_be(tmp_path: Path) -> None:
+    """ASGM of three records: at delta = 1e-5 less is lost than is claimed, and a guesser is right more often than is claimed."""
+    typed = (
+        *("--mechanism", "asgm", "--dataset-size", "3", "--dimension", "4", "--sample-rate", "0.7"),
+        *("--noise-multiplier", "1", "--steps", "1", "--delta", "1e-5"),
+    )
+    assert run("report", *typed, "--out", str(tmp_path / "page.html")).code == 0
+    seen = text_seen(tmp_path / "page.html")
+    assert "is kept, for batches drawn by Poisson sampling" in seen
+    guessed = re.search(
+        r"The promise allows about ([\d.]+) %; on the datasets that are named below the guess is right in ([\d.]+) %",
+        seen,
+    )
+    assert guessed is not None
+    assert float(guessed[1]) < float(guessed[2])
+    assert "At δ = 10⁻⁵, which is what was asked, the promise is kept. It is not kept as a whole" in seen
+
+
+def test_a_promise_that_allows_everything(tmp_path: Path) -> None:
+    """q = 1 and sigma = 0.1: N(0, 1) against N(50, 1)."""
+    typed = changed_option(SUM_RUN, "--noise-multiplier", "0.1")
+    assert run("report", *typed, "--out", str(tmp_path / "page.html")).code == 0
+    seen = text_seen(tmp_path / "page.html")
+    assert "The promise allows more than 99.99 %" in seen
+    # what holds holds as a whole
+    assert "not kept as a whole" not in seen
+
+
 def changed_option(typed: tuple[str, ...], name: str, value: str) -> list[str]:
     place = typed.index(name) + 1
     return [*typed[:place], value, *typed[place + 1 :]]

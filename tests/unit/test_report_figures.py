@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 import math
 import re
+from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -18,12 +20,13 @@ from browser import browser_page
 from noisymean.report import page
 from noisymean.report.page import figures
 from noisymean.report.page.axes import around, linear_ticks, log_ticks
+from noisymean.report.page.figures import Values
 from noisymean.report.page.pair_shown import gradients_of, symbols_of
 from noisymean.report.page.range_figure import range_bars, range_block
 from noisymean.report.page.rendering import environment
 from noisymean.report.page.size_figure import against_size
 from noisymean.report.ranges import Range
-from noisymean.run_curves import in_the_corner, rare_curves, run_curves
+from noisymean.run_curves import Growth, RunCurves, in_the_corner, rare_curves, run_curves
 from noisymean.size_curves import size_curve
 from noisymean.verdict import Word
 
@@ -49,6 +52,9 @@ RANGES: dict[str, list[Range]] = {
     "nothing is known": [ranged(None, None, None, "undetermined")],
     "claim of zero": [ranged(0.0, 1e-3, 0.5, "violated")],
     "tiny": [ranged(1e-300, 1e-9, 0.5, "violated")],
+    "open and near": [ranged(0.07181, 0.5511, None, "violated")],
+    "nothing that can be drawn": [ranged(1e-306, 0.0, 1e-306, "holds")],
+    "a claim beside the words": [ranged(1.829, 13.35, 13.38, "violated", "ASGM"), ranged(1.829, 2956.0, 2973.0, "violated", "B")],
     "several": [
         ranged(0.0141, 28.3, 31.0, "violated", "EASGM"),
         ranged(0.0141, 29.8, None, "violated", "FEASGM"),
@@ -116,7 +122,7 @@ def test_close_numbers_are_on_an_even_scale_that_begins_below_zero() -> None:
 def test_labels_never_lie_on_each_other(tmp_path: Path) -> None:
     """In a browser, on a phone and on a screen: ticks of each axis, and the words beside the marks."""
     blocks = [
-        range_block(ranges, quantity=quantity, name=f"{quantity}-{index}", caption=name)
+        range_block(ranges, quantity=quantity, name=f"{quantity}-range-{index}", caption=name)
         for index, (name, ranges) in enumerate(RANGES.items())
         for quantity in ("ε", "δ")
     ]
@@ -141,14 +147,19 @@ def test_labels_never_lie_on_each_other(tmp_path: Path) -> None:
             bad = seen.page.evaluate(
                 """() => [...document.querySelectorAll("figure.plot")].flatMap(figure => {
                     const meet = (a, b) => a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 2 && b.top < a.bottom - 2;
-                    return [".xtick text", ".ytick text", ".annotation-text"].flatMap(what => {
+                    // words, and the tick of a claim, the highest of the marks
+                    const marks = [...figure.querySelectorAll(".point")].filter(one => one.getBoundingClientRect().height > 25);
+                    const struck = [...figure.querySelectorAll(".annotation-text")].flatMap(one => marks
+                        .filter(mark => figure.id.includes("-range") && meet(one.getBoundingClientRect(), mark.getBoundingClientRect()))
+                        .map(() => `${figure.id}: ${one.textContent} on a tick`));
+                    return struck.concat([".xtick text", ".ytick text", ".annotation-text"].flatMap(what => {
                         const found = [...figure.querySelectorAll(what)].map(one => [one.textContent, one.getBoundingClientRect()]);
                         return found.flatMap(([text, box], i) => found.slice(i + 1).filter(([, other]) => meet(box, other))
                             .map(([other]) => `${figure.querySelector("figcaption").textContent} (${figure.id}): ${text} / ${other}`));
-                    });
+                    }));
                 })"""
             )
-            assert bad == [], width
+            assert not bad, (width, "; ".join(bad))
             seen.check()
 
 
@@ -181,6 +192,70 @@ def test_curves_in_the_corner_are_drawn_on_powers() -> None:
     assert 1e-200 < 10.0 ** figure["layout"]["xaxis"]["range"][0] < wrong
 
 
+def rates(
+    leakage: Callable[[Values], Values], claimed: Callable[[Values], Values] = lambda alpha: 1.0 - alpha
+) -> RunCurves:
+    """Curves of one's own at rare rates."""
+    alpha = 10.0 ** -np.linspace(300.0, 0.1, 121)
+    return RunCurves(alpha, claimed(alpha), leakage(alpha), None)
+
+
+@pytest.mark.parametrize("meeting", [1e-2, 1e-10, 1e-150, 1e-271, 1e-290])
+def test_the_leakage_is_seen_wherever_the_errors_meet(meeting: float) -> None:
+    """beta = meeting^2 / alpha in powers: both errors are the same at `meeting`; the axes reach further, and no double is left."""
+    curves = rates(
+        lambda alpha: np.minimum(1.0 - alpha, 10.0 ** np.maximum(2 * math.log10(meeting) - np.log10(alpha), -310))
+    )
+    wrong = figures.rarely_wrong(curves)
+    assert wrong is not None
+    assert meeting <= wrong * (1 + 1e-9) <= 1e3 * meeting
+    figure = json.loads(figures.rare_tradeoff(curves).to_json())
+    start, end = figure["layout"]["xaxis"]["range"]
+    assert -300.0 <= start < math.log10(meeting) < end
+    assert figure["layout"]["yaxis"]["range"] == [start, end]
+    (leakage,) = (one for one in figures.rare_tradeoff(curves).data if one.name == "leakage")
+    inside = (leakage.x > 10.0**start) & (leakage.y > 10.0**start)
+    assert inside.sum() >= 2
+
+
+def test_errors_beyond_doubles_are_below_the_picture() -> None:
+    """Then it shows the claim, which is all that can be drawn."""
+    gone = rates(np.zeros_like, claimed=lambda alpha: np.minimum(1.0 - alpha, 1e-4 / alpha))
+    assert figures.rarely_wrong(gone) is None
+    figure = figures.rare_tradeoff(gone)
+    assert [one.name for one in figure.data if one.showlegend is not False] == ["claim violated", "claimed"]
+    # the errors that are claimed meet at 1 %
+    assert -8.0 < json.loads(figure.to_json())["layout"]["xaxis"]["range"][0] < -4.0
+
+
+def test_curves_that_are_one_line_are_shown_by_their_distance() -> None:
+    alpha = np.linspace(0.0, 1.0, 101)
+    claim = np.maximum(1.0 - alpha - 0.001 * np.sqrt(alpha * (1.0 - alpha)), 0.0)
+    less = claim - 0.002 * alpha * (1.0 - alpha)
+    near = RunCurves(alpha, claim, less, less - 0.001 * alpha * (1.0 - alpha))
+    assert figures.alike(near)
+    assert figures.violated(near)
+    figure = figures.below_the_claim(near)
+    lines = {one.name: one.y for one in figure.data}
+    assert lines["leakage"].max() == pytest.approx(0.0005)
+    assert lines["guarantee"].max() == pytest.approx(0.00075)
+    low, high = figure.layout.yaxis.range
+    assert low < 0.0 < 0.00075 < high < 0.001
+    same, far = RunCurves(alpha, claim, claim, claim), RunCurves(alpha, claim, np.maximum(claim - 0.1, 0.0), None)
+    assert not figures.alike(same)
+    assert not figures.alike(far)
+    assert not figures.violated(same)
+
+
+def test_nothing_is_drawn_against_steps_where_there_is_nothing() -> None:
+    counts, nothing = np.array([1.0, 10.0]), np.zeros(2)
+    some = np.array([0.5, 2.0])
+    assert figures.grows(Growth(counts, some, nothing, some))
+    assert not figures.grows(Growth(counts, nothing, nothing, nothing))
+    assert not figures.grows(Growth(counts[:1], some[:1], some[:1], some[:1]))
+    assert not figures.grows(Growth(counts, nothing, nothing, np.full(2, np.nan)))
+
+
 def test_leakage_at_rare_rates_is_an_attack() -> None:
     """Between the closed form of two Gaussians, which no test can beat, and ten times it where it is drawn."""
     from scipy.stats import norm
@@ -193,6 +268,13 @@ def test_leakage_at_rare_rates_is_an_attack() -> None:
     assert np.all(rare.leakage[drawn_there] <= 10.0 * exact[drawn_there])
 
 
+def values_of(drawn: Any) -> list[float]:
+    """Numbers as plotly writes them: a list, or bytes."""
+    if isinstance(drawn, dict):
+        return list(np.frombuffer(base64.b64decode(drawn["bdata"]), dtype=drawn["dtype"]))
+    return list(drawn)
+
+
 def test_the_users_own_number_of_records_is_marked() -> None:
     mechanism = nm.FEASGM(dataset_size=140_250, dimension=26_010, sample_rate="1/200", noise_multiplier=10.0)
     found = size_curve(mechanism, steps=200, delta=1e-5)
@@ -203,6 +285,23 @@ def test_the_users_own_number_of_records_is_marked() -> None:
     assert figure["layout"]["shapes"][0]["x0"] == 140_250
     leaks = {one["name"]: one for one in figure["data"] if str(one.get("name")).startswith("leakage, ")}
     assert set(leaks) == {"leakage, violated", "leakage, holds"}
+    # every mark is at the number that the accountant certifies, and what is said of it is on its own side
+    answers = dict(found.answers)
+    for one in leaks.values():
+        for size, text in zip(values_of(one["x"]), one["text"], strict=True):
+            certified = answers[int(size)].leakage.epsilon
+            assert certified is not None
+            assert 0.99 * certified <= float(text) <= certified
+    marked = {trace.name: trace for trace in made.data if trace.name}
+    for name, least, most in (("guarantee", 1.0, 1.01), ("claimed", 1.0, 1.01)):
+        for size, height, text in zip(marked[name].x, marked[name].y, marked[name].text, strict=True):
+            assert height == getattr(answers[int(size)], name).epsilon
+            assert least * height <= float(text) <= most * height
+    for trace in made.data:
+        if str(trace.name).startswith("leakage, "):
+            assert list(trace.y) == [answers[int(size)].leakage.epsilon for size in trace.x]
+            sizes = dict(zip(trace.x, trace.marker.size, strict=True))
+            assert all((height > 10) == (size == 140_250) for size, height in sizes.items())
     # a stem for each, and nothing between them
     (stems,) = (one for one in made.data if one.mode == "lines" and one.name is None)
     assert np.isnan(stems.y[2::3]).all()

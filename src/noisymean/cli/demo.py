@@ -19,7 +19,7 @@ from noisymean.report import account_words
 from noisymean.report.ranges import Range
 from noisymean.report.story import Loader, Story, Told
 from noisymean.report.story_picture import story_figure
-from noisymean.written import exactly, typeset
+from noisymean.written import exactly, for_people
 
 DELTA = 1e-5
 FIGURE, SLIDE = "demo.png", "demo.pdf"
@@ -121,7 +121,8 @@ def _print(out: Console, found: Story) -> None:
     for sentence in found.finding:
         say(out, sentence)
     for told in found.runs:
-        say(out, f"- {told.title}: {told.setting}; divides by {typeset(told.as_run.mechanism.denominator_in_words())}.")
+        divisor = for_people(told.as_run.mechanism.denominator_in_words())
+        say(out, f"- {told.title}: {told.setting}; divides by {divisor}.")
     say(out, f"- {found.loader}.")
     say(out, "- leakage: certainly lost, on two datasets that --json names; guarantee: certainly not exceeded.")
     say(out, f"- with constants: {account_words.spoken(found.runs[0].with_constants)}.")

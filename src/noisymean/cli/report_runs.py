@@ -10,7 +10,7 @@ from noisymean.choices import did_you_mean, written_as
 from noisymean.cli import options
 from noisymean.cli.account import run_of
 from noisymean.cli.given import compare
-from noisymean.errors import InvalidInput
+from noisymean.errors import InvalidInput, Shown
 from noisymean.mechanisms import KINDS, Adjacency, with_public_size
 from noisymean.probe.finding import RunVerdict
 from noisymean.probe.judgement import verdict_on
@@ -97,10 +97,10 @@ def compared(names: str, described: options.Described, asked: options.Asked) -> 
         name = written_as(typed, KINDS)
         if name is None:
             remedy = did_you_mean(typed, KINDS) or "e.g. --compare easgm,feasgm,asgm,sgm"
-            raise InvalidInput("compare", typed.strip(), f"some of {', '.join(KINDS)}, separated by commas", remedy)
+            raise InvalidInput("--compare", Shown(names), f"some of {', '.join(KINDS)}, separated by commas", remedy)
         if name in found:
-            raise InvalidInput("compare", names, "different mechanisms", f"name {name} once")
+            raise InvalidInput("--compare", Shown(names), "different mechanisms", f"name {name} once")
         found.append(name)
     if len(found) < 2:
-        raise InvalidInput("compare", names, "at least two mechanisms", f"or --mechanism {found[0]}")
+        raise InvalidInput("--compare", Shown(names), "at least two mechanisms", f"or --mechanism {found[0]}")
     return [run_of(replace(described, mechanism=name), asked) for name in found]

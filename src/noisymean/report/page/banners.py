@@ -17,7 +17,7 @@ from noisymean.report.page.records import AuditRecord
 from noisymean.report.page.releases import CodeRecord
 from noisymean.run_curves import RunCurves
 from noisymean.words import BEYOND_DOUBLES, capital
-from noisymean.written import plain
+from noisymean.written import for_people, plain
 
 # Beyond these a promise is kept easily: odds may change by e^10, or one record in ten may be given away.
 _WEAK_EPSILON, _WEAK_DELTA = 10.0, 0.1
@@ -216,7 +216,7 @@ def audit_banner(found: AuditRecord) -> Banner:
                 "violated",
                 f"Running it shows that the promised privacy is not kept: in {runs}, an attacker told the two datasets apart"
                 f" better than the promise allows ({sure}).",
-                f"What decides: {found.reason}." if found.reason else "",
+                f"What decides: {for_people(found.reason)}." if found.reason else "",
                 _lost(found.epsilon_lower, found.delta_lower),
             )
         case "not-violated":

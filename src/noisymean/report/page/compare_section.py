@@ -13,7 +13,7 @@ from noisymean.report.page.pair_shown import gradients_of, symbols_of
 from noisymean.report.page.range_figure import range_block
 from noisymean.report.page.section import Section
 from noisymean.report.ranges import Range
-from noisymean.written import for_people, typeset
+from noisymean.written import for_people
 
 
 def compare_section(answers: Sequence[Account], name: str) -> Section:
@@ -64,7 +64,7 @@ def _row(answer: Account) -> list[object]:
     mechanism = answer.mechanism
     return [
         mechanism.name.upper(),
-        typeset(mechanism.denominator_in_words()),
+        for_people(mechanism.denominator_in_words()),
         for_people(mechanism.rate_in_words()),
         f"{answer.steps:,}",
         *banners.three(answer).values(),

@@ -19,6 +19,7 @@ from noisymean.report.page.untrusted import text_of
 from noisymean.targets.protocol import Structure
 from noisymean.witness import Witness, witness_of
 from noisymean.words import rate_text
+from noisymean.written import plain
 
 # Releases that the lines to be copied draw, fewer where each is looked at under many batch sizes.
 _MOST_DRAWN, _LEAST_DRAWN, _LOOKS = 100_000, 10_000, 20_000_000
@@ -161,7 +162,7 @@ def _audit_shows(answer: Account, structure: Structure, steps: int, lost: float,
         after = " after one step, which is enough to see it"
     return (
         f"It finds the claim violated: δ at ε = 0 is {at_least(lost, '.3f')} or more on {pair}{after}, and"
-        f" {at_most(claim, '.3g')} is promised"
+        f" {plain(at_most(claim, '.3g'))} is promised"
     )
 
 

@@ -23,7 +23,7 @@ from noisymean.report.ranges import Range
 from noisymean.run_curves import Growth, RunCurves
 from noisymean.size_curves import SizeCurve
 from noisymean.words import NO_CURVE_OF_IT, NONE_KNOWN, rate_text, sentence
-from noisymean.written import exactly, for_people, plain, typeset
+from noisymean.written import exactly, for_people, plain
 
 
 @final
@@ -152,12 +152,13 @@ def _tradeoff(curves: RunCurves, rare: RunCurves | None, steps: int, name: str) 
 
 
 def _only_here(run: ShownRun) -> str | None:
-    """A promise that is kept at the delta that was asked for, and not at every other."""
-    if run.curves is None or run.answer.verdict != "holds" or not figures.violated(run.curves):
+    """A promise that is not known to be broken at the delta that was asked for, and is at another."""
+    if run.curves is None or run.answer.verdict == "violated" or not figures.violated(run.curves):
         return None
-    name, value = banners.asked(run.answer)
+    asked = " = ".join(banners.asked(run.answer))
+    kept = "is kept" if run.answer.verdict == "holds" else "is not known to be broken"
     return (
-        f"The promise is kept at {name} = {value}, which is what was asked. It is not kept as a whole: where the curve of the"
+        f"At {asked}, which is what was asked, the promise {kept}. It is not kept as a whole: where the curve of the"
         " leakage lies below the claimed one, an attacker does better than the noisy sum would let anyone do."
     )
 
@@ -243,7 +244,7 @@ def _settings(run: ShownRun) -> list[tuple[str, str]]:
     labelled = {_LABELS.get(name, name.replace("_", " ")): value for name, value in given.items()}
     return [
         ("mechanism", mechanism.name.upper()),
-        ("divides by", typeset(mechanism.denominator_in_words())),
+        ("divides by", for_people(mechanism.denominator_in_words())),
         *((label, _written(value)) for label, value in labelled.items() if value is not None),
         ("steps T", f"{answer.steps:,}"),
         banners.asked(answer),
@@ -276,7 +277,7 @@ def audit_section(found: AuditRecord, name: str) -> Section:
     return Section(
         kind="audit",
         name=name,
-        title=f"Audit of {found.target}",
+        title=f"Audit of {_named(found)}",
         banner=banners.audit_banner(found),
         shown={
             "confidence": confidence,
@@ -313,7 +314,7 @@ def audit_section(found: AuditRecord, name: str) -> Section:
             if found.power is None or exact is None
             else f"The audit shows {100.0 * found.power:.1f} % of the true δ(0) ({exact.method}).",
             "settings": [
-                ("target", found.target),
+                ("target", _named(found)),
                 ("distinguisher", found.distinguisher),
                 ("trials", finished),
                 ("of them judged", f"{found.judged:,}"),
@@ -328,6 +329,11 @@ def audit_section(found: AuditRecord, name: str) -> Section:
             "command": printed.audit_command(found),
         },
     )
+
+
+def _named(found: AuditRecord) -> str:
+    """The target; its settings are in its name only where we made it, other names are somebody's own."""
+    return for_people(found.target) if found.target.startswith("synthetic ") else found.target
 
 
 def _claimed_epsilon(found: AuditRecord) -> str:
