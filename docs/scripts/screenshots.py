@@ -31,15 +31,17 @@ def explore(target: Path) -> None:
         assert server.stdout is not None
         try:
             address = server.stdout.readline().strip()
-            with browser_page(width=1200, height=1000) as seen:
+            # high enough for the whole form, and for the pictures
+            with browser_page(width=1200, height=1600) as seen:
                 seen.page.goto(f"{address}?{urlencode(SETTING)}")
-                # the last of the pictures has its curves
-                seen.page.locator(".js-plotly-plot .trace").nth(6).wait_for(state="attached", timeout=120_000)
-                seen.page.wait_for_timeout(3_000)
+                seen.page.wait_for_selector("#number-claimed", timeout=120_000)
+                seen.page.wait_for_function("() => !document.querySelector('[aria-busy=true]')", timeout=120_000)
+                # what was dimmed while it was computed comes back slowly
+                seen.page.wait_for_timeout(1_000)
                 seen.page.screenshot(path=target)
                 seen.check()
         finally:
-            server.kill()
+            server.terminate()
 
 
 def report(target: Path) -> None:

@@ -145,9 +145,9 @@ def training() -> dict[str, Any]:
 
 
 def in_a_process(words: list[str]) -> tuple[int, str]:
-    """python in the document's folder; pytest with our plugin, installed or not, and without those of other packages."""
+    """python in the document's folder; pytest with our plugin, installed or not."""
     installed = [one.value for one in importlib.metadata.entry_points(group="pytest11", name="noisymean")]
-    options = "-p no:dash -p no:cacheprovider" + ("" if installed else " -p pytest_noisymean")
+    options = "-p no:cacheprovider" + ("" if installed else " -p pytest_noisymean")
     done = subprocess.run(
         [sys.executable, *words],
         env={**environment(), "PYTEST_ADDOPTS": options, "COLUMNS": "80"},

@@ -95,17 +95,19 @@
 
   // --- asking ---
 
+  const asked = (address) => fetch(address).catch(() => {
+    throw new Error("The server of this page does not answer. Is 'noisymean explore' still running?");
+  });
   const get = async (path, query, more = {}) => {
     const own = new URLSearchParams({ _page: page, _serial: serial, ...more });
-    const answer = await fetch(`${path}?${query ? `${query}&` : ""}${own}`);
+    const answer = await asked(`${path}?${query ? `${query}&` : ""}${own}`);
     if (answer.status === 204) return null;
     if (!answer.ok) throw new Error((await answer.text()).trim());
     return answer.json();
   };
   const busy = (on) => { for (const id of ["answer", "more", "bar", "range", "curves", "growth"]) at(id).setAttribute("aria-busy", String(on)); };
   // No old answer is left beside new settings.
-  const lost = (fault) => {
-    const why = fault instanceof TypeError ? "The server of this page does not answer. Is 'noisymean explore' still running?" : fault.message;
+  const lost = ({ message: why }) => {
     const banner = element("div", "");
     banner.id = "banner";
     banner.className = "banner bad";
@@ -245,7 +247,7 @@
     button.disabled = true;
     note.textContent = "Making the report: up to a minute.";
     try {
-      const answer = await fetch(`/report?${query}`);
+      const answer = await asked(`/report?${query}`);
       if (!answer.ok) throw new Error((await answer.text()).trim());
       const link = document.createElement("a");
       link.href = URL.createObjectURL(await answer.blob());
