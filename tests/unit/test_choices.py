@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from command_line import run
 from noisymean.choices import completions, did_you_mean, written_as
 from noisymean.mechanisms import KINDS, Sampling
+from noisymean.paper import data
 
 ROUND = ("--dataset-size", "100", "--dimension", "9", "--noise-multiplier", "1", "--alpha", "0.5", "--json")
 
@@ -98,6 +101,14 @@ def test_a_complaint_shows_the_name_as_it_was_typed() -> None:
 @pytest.mark.parametrize("typed", ["Zero-Out", "zero_out", "ZEROOUT"])
 def test_an_adjacency_in_capitals_is_the_adjacency(typed: str) -> None:
     assert run(*RUN, "--adjacency", typed, "--json") == run(*RUN, "--adjacency", "zero-out", "--json")
+
+
+@pytest.mark.parametrize("typed", ["MNIST", "Mnist", "Fashion MNIST", "fashion_mnist"])
+def test_a_set_of_images_is_found_however_it_is_written(typed: str) -> None:
+    folder = Path(__file__).parents[1] / "fixtures"
+    images = data.load(typed, data_dir=folder)
+    assert images.dataset.name in ("mnist", "fashion-mnist")
+    assert len(images) == len(data.load(images.dataset.name, data_dir=folder)) > 0
 
 
 @pytest.mark.parametrize("typed", ["NM034", "nm034", "constant-seed", "Constant Seed"])

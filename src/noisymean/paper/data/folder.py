@@ -74,7 +74,7 @@ def load(name: str, *, train: bool = True, data_dir: Path | str | None = None) -
     """The images of a set, from `data_dir` if given, else from the cache; no network."""
     dataset = named(name)
     if data_dir is not None:
-        excerpt = Path(data_dir) / f"{name}.npz"
+        excerpt = Path(data_dir) / f"{dataset.name}.npz"
         read = _excerpt(excerpt) if train and excerpt.is_file() else _torchvision(dataset, Path(data_dir), train)
         return Images(dataset, *read)
     if not is_cached(dataset):
