@@ -174,10 +174,12 @@ def row(one: dict[str, Any]) -> str:
     """One line of the table."""
     how = "Nesterov" if one["nesterov"] else "momentum" if one["momentum"] else ""
     how += f"{', ' if how else ''}decay" if one["weight_decay"] else ""
+    interval = one["doubt"] or f"{one['at_least']:.2f} to {one['at_most']:.2f}"
+    inside = "yes" if one["covered"] else "not told" if one["doubt"] else "**no**"
     cells = (
         f"{one['seed']}", f"{one['dataset_size']:,}", f"{one['batch_size']}", f"{one['steps']}",
         f"{one['noise_multiplier']:g}", f"{one['learning_rate']:g}", f"{one['max_grad_norm']:g}", how,
-        f"{one['true']}", one["doubt"] or f"{one['at_least']:.2f} to {one['at_most']:.2f}", "yes" if one["covered"] else "not told" if one["doubt"] else "**no**",
+        f"{one['true']}", interval, inside,
     )  # fmt: skip
     return f"| {' | '.join(cells)} |"
 

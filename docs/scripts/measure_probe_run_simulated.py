@@ -120,23 +120,21 @@ def probed(settings: Settings, weights: np.ndarray, confidence: float, folder: P
 
 
 def row(name: str, runs: int) -> str:
-    """One line of the table: at 95 % and at 60 %, too high, too low, of those that are told."""
+    """One line of the table: at 95 % and at 60 %, how many are told, and of those all too high, all too low."""
     settings, made = REGIMES[name]
-    cells = []
-    for confidence in (0.95, 0.6):
-        told = above = below = 0
-        for seed in range(runs):
-            rng = np.random.default_rng([zlib.crc32(name.encode()), seed])
-            start, gradients = made(settings, rng)
-            weights = weights_of(settings, start, gradients, rng, np.float32 if seed % 2 else np.float64)
+    counts = {confidence: [0, 0, 0] for confidence in (0.95, 0.6)}
+    for seed in range(runs):
+        rng = np.random.default_rng([zlib.crc32(name.encode()), seed])
+        start, gradients = made(settings, rng)
+        weights = weights_of(settings, start, gradients, rng, np.float32 if seed % 2 else np.float64)
+        for confidence, count in counts.items():
             with tempfile.TemporaryDirectory() as folder:
                 interval = probed(settings, weights, confidence, Path(folder)).interval
             if interval is not None:
-                told += 1
-                above += interval[0] > settings.denominator
-                below += interval[1] < settings.denominator
-        cells += [f"{told}", f"{above}", f"{below}"]
-    return f"| {name} | {' | '.join(cells)} |"
+                low, high = interval
+                for place, happened in enumerate((True, low > settings.denominator, high < settings.denominator)):
+                    count[place] += happened
+    return f"| {name} | {' | '.join(str(one) for count in counts.values() for one in count)} |"
 
 
 def main() -> None:

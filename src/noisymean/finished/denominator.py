@@ -55,7 +55,7 @@ class Quiet:
     ratio: float
 
 
-# Steps of another noise, or noise that is undone, are seen by chance in one run of a million; uneven tensors in one of 1,000.
+# Steps of another noise, or noise that is undone, are seen by chance in one run of a million; the other doubts in one of 1,000.
 _LEVEL = 1e-6
 _UNEVEN = 1e-3
 # Gradients in more directions than this share of all that can be told apart hide as much again in those that cannot.
@@ -218,21 +218,31 @@ def doubt_about(seen: Spectrum, found: Denominator) -> Doubt | None:
     """What speaks against one denominator, and against what the interval takes for granted."""
     if is_followed(seen, found):
         return Doubt.FOLLOWED
-    if found.rest.directions > _MOST_DIRECTIONS * min(seen.rows, seen.parameters):
-        return Doubt.RESTLESS
     if not is_steady(seen, found):
         return Doubt.VARIES
+    if is_restless(seen, found):
+        return Doubt.RESTLESS
     return None if quiet_tensor(seen, found) is None else Doubt.UNEVEN
 
 
 def is_steady(seen: Spectrum, found: Denominator) -> bool:
     """Whether the noise is the same in all steps, but for what chance and the spread of the batches do to them."""
     relative = _relative(seen)
-    whole = float(np.trace(seen.gram)) / (seen.rows * seen.parameters)
-    spread = max(found.spread(found.bare), whole / found.rest.variance - 1.0)
+    spread = max(found.spread(found.bare), _whole(seen) / found.rest.variance - 1.0)
     allowed = 2.0 / seen.parameters + 2.0 * spread**2
     statistic = float(np.sum((relative - 1.0) ** 2)) / allowed
     return float(special.gammaincc(seen.steps / 2.0, statistic / 2.0)) >= _LEVEL
+
+
+def is_restless(seen: Spectrum, found: Denominator) -> bool:
+    """Whether more was taken out of the fast waves than batches explain: then the expected gradient moves fast itself.
+
+    What it has in the directions that were taken out it may have in others as well, and of those nothing is known. Batches that
+    differ in one direction only have a chi-square variable there, with a degree of freedom for each wave; in more, less chance.
+    """
+    taken_out = _whole(seen) / found.rest.variance - 1.0
+    most = _quantile(float(seen.rows), 1.0 - _UNEVEN) * found.besides(found.at_most)
+    return taken_out > most or found.rest.directions > _MOST_DIRECTIONS * min(seen.rows, seen.parameters)
 
 
 def is_followed(seen: Spectrum, found: Denominator) -> bool:
@@ -252,9 +262,13 @@ def is_followed(seen: Spectrum, found: Denominator) -> bool:
 
 def by_step(seen: Spectrum, told: Told) -> tuple[float, float]:
     """The least and the largest denominator of a single step, as the energy of each step has it."""
-    whole = float(np.trace(seen.gram)) / (seen.rows * seen.parameters)
-    each = told.deviation / np.sqrt(whole * _relative(seen))
+    each = told.deviation / np.sqrt(_whole(seen) * _relative(seen))
     return float(each.min()), float(each.max())
+
+
+def _whole(seen: Spectrum) -> float:
+    """The mean square with nothing taken out."""
+    return float(np.trace(seen.gram)) / (seen.rows * seen.parameters)
 
 
 def _relative(seen: Spectrum) -> np.ndarray:

@@ -299,8 +299,9 @@ class FinishedRun(Result):
                 )
             case Doubt.RESTLESS:
                 return (
-                    f"The gradients of these steps go in {self.directions} directions and more, too many to be told from noise. "
-                    "More consecutive checkpoints, or a part of the run with a smaller learning rate, would tell more."
+                    "From step to step the gradients change more than batches of that size explain, in "
+                    f"{self.directions} directions that stand out and perhaps in more that cannot be told from noise. "
+                    "A part of the run with a smaller learning rate would tell more."
                 )
             case Doubt.UNEVEN:
                 assert self.quiet is not None
