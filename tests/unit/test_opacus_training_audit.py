@@ -35,7 +35,7 @@ def stored(path: Path) -> list[Any]:
     return sqlite3.connect(path).execute(rows).fetchall()
 
 
-@pytest.mark.parametrize("steps", [1, pytest.param(20, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("steps", [1, pytest.param(14, marks=pytest.mark.slow)])
 def test_the_claim_is_violated_and_that_of_the_twin_is_not(steps: int) -> None:
     """3 and 2, or 3 and 3: the same trials otherwise."""
     for fixed, word in ((False, "violated"), (True, "not-violated")):
