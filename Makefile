@@ -29,8 +29,9 @@ check: $(STAMP)
 test: $(STAMP) lint browser
 	$(BIN)/python -m pytest -n 2 -m "not slow"
 
+# Hours, in pieces: a run that was broken off goes on where it was.
 test-all: $(STAMP) lint browser
-	NOISYMEAN_THOROUGH=1 $(BIN)/python -m pytest -n 2
+	$(BIN)/python tests/all_in_pieces.py --out $(OUT)/test-all.jsonl
 
 # One thread against one thread.
 bench: export OMP_NUM_THREADS ?= 1
