@@ -62,6 +62,7 @@ PICTURES: Mapping[str, Maker] = {
     "demo": by_command("demo.png", "demo", "--out", "."),
     "explore": of_page("explore"),
     "lift": by_script("picture_of_the_lift.py"),
+    "probe-run": by_script("picture_of_probe_run.py"),
     "report": of_page("report"),
     "sampling": by_script("picture_of_sampling.py"),
     "synthetic-delta": by_command("synthetic-delta.png", "reproduce", "synthetic-delta", "--out", "."),

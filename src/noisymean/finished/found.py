@@ -275,7 +275,7 @@ class FinishedRun(Result):
             f"Taken on trust: learning rate {self.descent.learning_rate:g}, C = {told.max_grad_norm:g}, "
             f"sigma = {told.noise_multiplier:g}. If one of them is off by a factor, so is the denominator.",
             f"Taken for granted: batches of {batch}, gradients of a mean length of at most {LONGEST_GRADIENT:g} before they are "
-            "clipped, and an expected gradient that moves slowly, or to and fro, or in few directions.",
+            "clipped, and an expected gradient that changes little from step to step.",
         ]
         if self.fits_nothing:
             said.insert(
