@@ -2,7 +2,7 @@
 
     python docs/scripts/picture_of_probe_run.py [FILE] [--keep FOLDER]
 
-50,000 and 50,001 images, batches of 500, 60 steps, sigma 2, C 1, learning rate 0.25 with momentum 0.9. A minute and a half.
+50,000 and 50,001 images, batches of 500, 60 steps, sigma 2, C 1, learning rate 0.25 with momentum 0.9. Half a minute.
 """
 
 from __future__ import annotations

@@ -245,14 +245,17 @@ def test_noise_that_varies_has_no_one_denominator(what: str) -> None:
         found.plot()
 
 
-def test_gradients_in_as_many_directions_as_steps_are_noticed() -> None:
-    """Each of 20 directions holds more than noise could, and what is in the others is anyone's guess."""
+@pytest.mark.parametrize(("directions", "batch"), [(5, None), (20, 10**6)])
+def test_gradients_that_change_from_step_to_step_are_noticed(directions: int, batch: int | None) -> None:
+    """In few directions, by more than batches explain; in many, even where batches might: what is in the others is anyone's guess."""
     rng = np.random.default_rng(15)
-    directions = 30.0 * rng.standard_normal((40, 20)) @ np.linalg.qr(rng.standard_normal((2000, 20)))[0].T
-    updates = -0.1 / 50 * (directions + rng.standard_normal((40, 2000)))
-    found = nm.probe_run(updates, learning_rate=0.1, noise_multiplier=1, max_grad_norm=1)
+    basis = np.linalg.qr(rng.standard_normal((2000, directions)))[0].T
+    gradients = 30.0 * rng.standard_normal((40, directions)) @ basis + rng.standard_normal((40, 2000))
+    told: dict[str, Any] = {} if batch is None else {"mechanism": "sgm", "batch_size": batch}
+    found = nm.probe_run(-0.1 / 50 * gradients, learning_rate=0.1, noise_multiplier=1, max_grad_norm=1, **told)
     assert found.doubt is Doubt.RESTLESS
-    assert "in 15 directions that stand out" in str(found)
+    # no more than half of 30 waves are taken out
+    assert f"in {min(directions, 15)} directions that stand out" in str(found)
 
 
 def test_a_run_of_more_steps_than_can_be_held_is_read_in_parts() -> None:
