@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import textwrap
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -825,3 +828,26 @@ def test_no_form_of_a_moving_size_is_ever_a_constant(form: str, tmp_path: Path) 
         source = read(tmp_path, EVERYTHING.format(division=form.format(x=what, n=size)))
         assert read_verdict(source) is not CONSTANT, (size, what)
         assert any(not set(one.origins) <= {Origin.NUMBER, Origin.CALLER} for one in source.statements)
+
+
+def test_two_threads_do_not_parse_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """CPython 3.11 counts the depth of its parser for all threads together: two at once may end in a SystemError."""
+    for number in range(5):
+        (tmp_path / f"part_{number}.py").write_text("mean = total / 2\n", encoding="utf-8")
+    inside, most = 0, 0
+
+    def parse(source: bytes, filename: str = "") -> ast.Module:
+        nonlocal inside, most
+        inside += 1
+        most = max(most, inside)
+        # whoever else is let in comes now
+        time.sleep(0.01)
+        inside -= 1
+        module: ast.Module = compile(source, filename, "exec", ast.PyCF_ONLY_AST)
+        return module
+
+    with monkeypatch.context() as patched, ThreadPoolExecutor(4) as pool:
+        patched.setattr(ast, "parse", parse)
+        found = list(pool.map(read_source, [tmp_path] * 4))
+    assert most == 1
+    assert [one.files for one in found] == [5] * 4

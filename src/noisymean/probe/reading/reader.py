@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import ast
 import re
+import threading
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -35,6 +36,9 @@ VERSION = 4
 _LEFT_OUT = re.compile(
     r"(^|/)(tests?|docs?|examples?|benchmarks?|tutorials?|research)(/|$)|(^|/)(test_[^/]*|[^/]*_test|conftest|setup)\.py$"
 )
+# Releases are read by several threads, and CPython's parser counts how deep it is for all of them at once: two together may end
+# in "SystemError: AST constructor recursion depth mismatch" (python/cpython#106905).
+_ONE_AT_A_TIME = threading.Lock()
 
 
 def read_source(folder: Path) -> Source:
@@ -46,7 +50,9 @@ def read_source(folder: Path) -> Source:
         if file != folder and is_left_out(name):
             continue
         try:
-            module = ast.parse(file.read_bytes(), filename=name)
+            text = file.read_bytes()
+            with _ONE_AT_A_TIME:
+                module = ast.parse(text, filename=name)
         except (SyntaxError, ValueError, OSError, RecursionError, MemoryError):
             modules.append((name, None))
         else:
