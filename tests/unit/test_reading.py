@@ -836,15 +836,14 @@ def test_two_threads_do_not_parse_at_once(tmp_path: Path, monkeypatch: pytest.Mo
         (tmp_path / f"part_{number}.py").write_text("mean = total / 2\n", encoding="utf-8")
     inside, most = 0, 0
 
-    def parse(source: bytes, filename: str = "") -> ast.Module:
+    def parse(source: bytes, filename: str = "") -> ast.AST:
         nonlocal inside, most
         inside += 1
         most = max(most, inside)
         # whoever else is let in comes now
         time.sleep(0.01)
         inside -= 1
-        module: ast.Module = compile(source, filename, "exec", ast.PyCF_ONLY_AST)
-        return module
+        return compile(source, filename, "exec", ast.PyCF_ONLY_AST)
 
     with monkeypatch.context() as patched, ThreadPoolExecutor(4) as pool:
         patched.setattr(ast, "parse", parse)
