@@ -19,7 +19,7 @@ from noisymean.mechanisms import Mechanism
 from noisymean.pairs import AddedAcross
 from noisymean.runs import MOST_STEPS
 from noisymean.tradeoff import TradeOff
-from noisymean.words import TooLarge
+from noisymean.words import FloorStays, OnlyAdded, TooLarge
 
 
 def of(kind: Any, count: int, dimension: int, rate: object, sigma: float) -> Any:
@@ -158,7 +158,7 @@ def test_holds_where_the_floor_stays() -> None:
     claimed, leaked, sound = epsilons(account)
     assert leaked <= sound
     assert sound == pytest.approx(claimed, rel=1e-6)
-    assert any("is SGM" in note for note in account.notes)
+    assert FloorStays(701) in account.remarks
 
 
 def test_a_record_removed_counts_as_well() -> None:
@@ -180,7 +180,7 @@ def test_a_record_removed_counts_as_well() -> None:
 def test_without_its_only_record_nothing_is_said_of_removing_it() -> None:
     account = nm.account(of(nm.EASGM, 1, 10, 0.5, 1.0), steps=2, delta=1e-5)
     assert [one.pair for one in account.neighbours] == [nm.Pair.LARGER]
-    assert any("only a record added" in note for note in account.notes)
+    assert OnlyAdded(1) in account.remarks
     with pytest.raises(nm.Undefined, match="no record can be taken away"):
         nm.account(of(nm.EASGM, 1, 10, 0.5, 1.0), steps=2, delta=1e-5, pair="smaller")
 

@@ -11,6 +11,7 @@ import pytest
 
 from command_line import run
 from noisymean.cli.listed import COMMANDS
+from noisymean.targets.opacus_releases import client
 
 OPTIONAL = (
     "torch", "opacus", "matplotlib", "jinja2", "plotly", "flask", "sklearn", "dask", "distributed", "pandas", "PIL",
@@ -35,7 +36,7 @@ class _Absent:
 
 @pytest.fixture(autouse=True)
 def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Nothing optional can be imported, nothing is in the cache, and files go into a folder of their own."""
+    """Nothing optional can be imported, nothing is in the cache or runs, and files go into a folder of their own."""
     found = importlib.util.find_spec
     monkeypatch.setattr(
         importlib.util,
@@ -46,6 +47,8 @@ def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         if name.partition(".")[0] in OPTIONAL:
             monkeypatch.delitem(sys.modules, name)
     monkeypatch.setattr(sys, "meta_path", [_Absent(), *sys.meta_path])
+    # processes of releases that earlier tests have started can do without
+    monkeypatch.setattr(client, "_WORKERS", {})
     monkeypatch.setenv("NOISYMEAN_CACHE", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
 
@@ -64,7 +67,6 @@ def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         (("audit", "dpsgd-hf"), "torch", "audit"),
         (("audit", "dpsur"), "torch", "audit"),
         (("probe", "opacus"), "torch", "audit"),
-        # a release that no other test has a process of
         (("probe", "opacus==1.0.1"), "torch", "audit"),
         (("probe", "opacus:ghost"), "torch", "audit"),
         (("probe", "dpsgd-hf"), "torch", "audit"),

@@ -11,7 +11,7 @@ import noisymean as nm
 from noisymean.errors import InvalidInput, Undefined
 from noisymean.laws.gaussian import gaussian_pair
 from noisymean.laws.orthogonal import OrthogonalPair
-from noisymean.words import ProofName
+from noisymean.words import LoaderRuns, ProofName
 from rounds_of import leakage_rounds
 
 
@@ -108,8 +108,7 @@ class TestAccount:
         account = nm.account(loader(60_000, 600), steps=1, delta=1e-5)
         assert account.guarantee.epsilon is not None
         assert account.guarantee.proofs == (ProofName.LIFT,)
-        told = "59999 records, 1/100 and 599; 60000 records, 1/100 and 600; 60001 records, 1/101 and 594"
-        assert any(told in note for note in account.notes)
+        assert LoaderRuns(((59_999, 100, 599), (60_000, 100, 600), (60_001, 101, 594))) in account.remarks
         assert account.pair is nm.Pair.LARGER
         # one per cent in the noise's scale, seen by 26,010 coordinates, in one step
         assert account.claimed.epsilon is not None

@@ -87,7 +87,7 @@ def test_each_option_of_the_library_is_in_some_mode(kind: type) -> None:
     assert seen == set(kind)  # type: ignore[call-overload]
 
 
-@pytest.mark.parametrize("text", ["opacus:", "opacus:automatic", "opacus:Ghost", "opaque:ghost", "opacus:ghost:ghost"])
+@pytest.mark.parametrize("text", ["opacus:", "opacus:automatic", "opacus:Ghosts", "opaque:ghost", "opacus:ghost:ghost"])
 def test_a_mode_that_is_none_is_refused_in_one_line(text: str) -> None:
     with pytest.raises(InvalidInput, match="NAME one of hooks, functorch"):
         mode_named(text)

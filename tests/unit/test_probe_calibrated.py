@@ -199,7 +199,9 @@ def test_a_constant_denominator_at_a_rate_that_moves_is_said_to_be_no_sgm_everyw
     assert any("the sampling rate, 1/ceil(N/b), where b divides N" in one.words for one in finding.remarks)
     with pytest.raises(Undefined, match="left to the implementation"):
         finding.at_least(dataset_size=30, dimension=10, noise_multiplier=1.0, batch_size=10, sample_rate="1/3")
-    assert finding.lines().heading == "calibrating: SGM, but only where one record more does not change the sampling rate"
+    assert (
+        finding.lines().heading == "calibrating: SGM, but only where one record more does not change the sampling rate"
+    )
     plain = probe(Round(), seed=0, rounds=20)
     assert plain.lines().heading.endswith(": SGM")
 
