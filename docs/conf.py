@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -78,6 +79,13 @@ def _with_plain_aliases(
     return tuple(plain)
 
 
+def _with_the_reproduction(app: Sphinx, fault: Exception | None) -> None:
+    """The page of the full reproduction, which is no document, beside the numbers that it links to."""
+    if fault is None:
+        shutil.copytree(Path(__file__).parent / "reproduced", Path(app.outdir) / "reproduced", dirs_exist_ok=True)
+
+
 def setup(app: Sphinx) -> None:
     """Hooks of this site alone."""
+    app.connect("build-finished", _with_the_reproduction)
     app.connect("autodoc-process-signature", _with_plain_aliases)

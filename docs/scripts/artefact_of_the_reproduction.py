@@ -1,11 +1,12 @@
 """A finished full reproduction, kept beside the documents: the numbers of every experiment, the page, and what it was made with.
 
-    noisymean reproduce all --jobs 2 --out OUT
-    python docs/scripts/artefact_of_the_reproduction.py OUT
+    noisymean reproduce all --jobs 2 --out out
+    python docs/scripts/artefact_of_the_reproduction.py out
 
 writes docs/reproduced: NAME.csv of every experiment and index.html as the run left them, and made.json: the date, versions,
-seconds of each experiment, which columns are words, and how many statements agree, differ or are not decided. It refuses a quick
-run and one that is not finished. tests/unit/test_reproduced.py judges the numbers again with the criteria of today.
+which columns are words, and how many statements agree, differ or are not decided. It refuses a quick run, one that is not
+finished, and a page that prints commands with a folder of this machine. tests/unit/test_reproduced.py judges the numbers again
+with the criteria of today.
 """
 
 from __future__ import annotations
@@ -51,13 +52,17 @@ def _number(text: str) -> Value:
 def keep(source: Path, target: Path) -> None:
     """Copy the numbers and the page of a full run, and say what they were made with."""
     saved = {name: _saved(source / f"{name}.json") for name in EXPERIMENTS}
+    if "--out /" in (source / PAGE).read_text(encoding="utf-8"):
+        sys.exit(
+            "the page prints a folder of this machine: run 'noisymean reproduce all --out out' again, which keeps all rows"
+        )
     target.mkdir(exist_ok=True)
     tables, experiments = {}, {}
     for name, plain in saved.items():
         shutil.copyfile(source / f"{name}.csv", target / f"{name}.csv")
         words = _columns_of_words(plain)
         tables[name] = read(target, name, words)
-        experiments[name] = {"seconds": round(plain["seconds"]), "rows": len(tables[name]), "words": words}
+        experiments[name] = {"rows": len(tables[name]), "words": words}
     shutil.copyfile(source / PAGE, target / PAGE)
     keys = [plain["key"] for plain in saved.values()]
     if any({**key, "experiment": ""} != {**keys[0], "experiment": ""} for key in keys):
@@ -72,7 +77,7 @@ def keep(source: Path, target: Path) -> None:
         "experiments": experiments,
     }
     (target / MADE).write_text(json.dumps(made, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    print(f"{target}: {made['statements']}, {sum(one['seconds'] for one in experiments.values()):,} s")
+    print(f"{target}: {made['statements']}")
 
 
 def _saved(path: Path) -> dict[str, Any]:
