@@ -159,18 +159,35 @@ def test_what_a_process_says_of_a_fault() -> None:
 
 def test_a_curve_that_is_not_there_is_told_from_a_bound_that_is_not_known() -> None:
     bare = RunCurves(np.zeros(1), np.zeros(1), np.zeros(1), None)
-    said = [page._missing("run", workers.Outcome("complete", bare), 8.0, bounded=bounded) for bounded in (True, False)]
+    outcome = workers.Outcome("complete", bare)
+    said = [page._note("run", outcome, 8.0, bounded=bounded, verdict="undetermined") for bounded in (True, False)]
     assert said == [
         "The guarantee is known at this δ; its whole curve is not computed here.",
         "No upper bound is known for this run.",
     ]
 
 
+def test_a_violation_elsewhere_is_explained_beside_a_promise_that_is_not_known_to_be_broken() -> None:
+    """Curves of (false positive, false negative) rates: (.5, .2) leaked below (.5, .5) claimed is broken, the other way is not."""
+
+    def said(leaked: float, claimed: float, verdict: str) -> str:
+        ends = np.array([0.0, 0.5, 1.0])
+        leakage, allowed = np.array([1.0, leaked, 0.0]), np.array([1.0, claimed, 0.0])
+        curves = RunCurves(ends, allowed, leakage, np.zeros(3))
+        return page._note("run", workers.Outcome("complete", curves), 8.0, bounded=True, verdict=verdict)
+
+    assert said(0.2, 0.5, "undetermined").startswith(
+        "At what was asked, the promise is not known to be broken. It is not kept"
+    )
+    assert said(0.2, 0.5, "holds").startswith("At what was asked, the promise is kept. It is not kept as a whole")
+    assert said(0.2, 0.5, "violated") == said(0.5, 0.2, "undetermined") == said(0.2, 0.5, "<b>") == ""
+
+
 def test_what_was_too_slow_can_be_had_by_the_command_that_is_named() -> None:
     """`--plot` of the command draws the run; one round has a command of its own."""
     slow = workers.Outcome("slow")
-    assert "with --plot run.png" in page._missing("run", slow, 8.0, bounded=True)
-    one_round = page._missing("one-round", slow, 8.0, bounded=True)
+    assert "with --plot run.png" in page._note("run", slow, 8.0, bounded=True, verdict="")
+    one_round = page._note("one-round", slow, 8.0, bounded=True, verdict="")
     assert "'noisymean curve'" in one_round
     assert "--plot" not in one_round
 

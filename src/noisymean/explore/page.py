@@ -22,6 +22,7 @@ from noisymean.errors import NoisymeanError
 from noisymean.explore import exports, shown
 from noisymean.explore.settings import Commands, Settings
 from noisymean.explore.workers import REPORT_SECONDS, Newest, Outcome, Workers
+from noisymean.report import account_words
 from noisymean.report.asked_run import AskedRun
 from noisymean.report.page import figures
 from noisymean.run_curves import Growth, RunCurves
@@ -105,7 +106,9 @@ def _answered(app: flask.Flask, commands: Commands, workers: Workers) -> None:
         if found.kind == "unwanted":
             return _nothing()
         figure = "null" if found.answer is None else _figure(found.answer)
-        note = _missing(part, found, workers.limit, bounded=flask.request.args.get("_bounded") == "true")
+        own = flask.request.args
+        bounded, verdict = own.get("_bounded") == "true", own.get("_verdict", "")
+        note = _note(part, found, workers.limit, bounded=bounded, verdict=verdict)
         words = flask.json.dumps({"note": note, "title": exports.TITLES[part]})
         # a figure has its own way of writing JSON
         body = f'{{"figure": {figure}, {words[1:]}'
@@ -126,14 +129,11 @@ def _outcome(part: str, asked: _Asked, workers: Workers, wanted: Callable[[], bo
             return workers.ask(part, run, wanted)
 
 
-def _missing(part: str, outcome: Outcome, limit: float, *, bounded: bool) -> str:
-    """What a picture does not show, and why; `bounded`: a guarantee is known as a number."""
+def _note(part: str, outcome: Outcome, limit: float, *, bounded: bool, verdict: str) -> str:
+    """What a picture does not show, and why, and what it shows beside the verdict; `bounded`: a guarantee is a number."""
     match outcome.kind:
         case "complete":
-            curve = outcome.answer
-            if isinstance(curve, RunCurves) and curve.guarantee is None:
-                return sentence(NO_CURVE_OF_IT if bounded else NO_UPPER_BOUND)
-            return ""
+            return _beside(outcome.answer, verdict, bounded=bounded) if isinstance(outcome.answer, RunCurves) else ""
         case "slow" if part == "one-round":
             return f"This picture takes longer than {limit:g} seconds: 'noisymean curve' takes the time that it needs."
         case "slow" if outcome.answer is None:
@@ -145,6 +145,15 @@ def _missing(part: str, outcome: Outcome, limit: float, *, bounded: bool) -> str
         case _:
             # no capital letter: it may begin with a symbol
             return f"{outcome.message}."
+
+
+def _beside(curves: RunCurves, verdict: str, *, bounded: bool) -> str:
+    notes = []
+    if curves.guarantee is None:
+        notes.append(sentence(NO_CURVE_OF_IT if bounded else NO_UPPER_BOUND))
+    if verdict in ("holds", "undetermined") and figures.violated(curves):
+        notes.append(account_words.broken_elsewhere("what was asked", verdict))
+    return " ".join(notes)
 
 
 def _figure(answer: RunCurves | Curves | Growth) -> str:

@@ -52,7 +52,8 @@ def _markup(name: str, **context: Any) -> str:
 def answer(outcome: Outcome, settings: Settings | None, limit: float) -> dict[str, Any]:
     """The verdict and what goes with it.
 
-    `drawable` where pictures make sense, `bounded` where a guarantee is known, `about`: the control that is refused.
+    `drawable` where pictures make sense, `bounded` where a guarantee is known, `verdict` where there is one, `about`: the
+    control that is refused.
     """
     found: Account | None = outcome.answer if outcome.kind == "complete" else None
     banner = _banner(outcome, limit)
@@ -72,6 +73,7 @@ def answer(outcome: Outcome, settings: Settings | None, limit: float) -> dict[st
         ),
         "drawable": outcome.kind in ("complete", "slow"),
         "bounded": found is not None and found.guarantee.epsilon is not None,
+        "verdict": "" if found is None else found.verdict,
         "refused": refused,
         "about": outcome.about,
     }

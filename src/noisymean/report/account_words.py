@@ -53,6 +53,15 @@ def lost_and_claimed(answer: Account) -> str:
     return f"at least {symbol} = {number(answer, 'leakage')} is lost where {number(answer, 'claimed')} is claimed"
 
 
+def broken_elsewhere(asked: str, verdict: str) -> str:
+    """Beside a curve below the claimed one, where the promise is not known to be broken at what was asked."""
+    kept = "is kept" if verdict == "holds" else "is not known to be broken"
+    return (
+        f"At {asked}, the promise {kept}. It is not kept as a whole: where the curve of the leakage lies below the"
+        " claimed one, an attacker does better than the noisy sum would let anyone do."
+    )
+
+
 def remedy(answer: Account) -> str:
     """What a violated or unknown promise needs: a constant denominator, and batches drawn as accountants assume, or allocated.
 

@@ -208,12 +208,12 @@
 
   const part = (name) => (name === "growth" ? "growth" : at("curves").querySelector("input[name=tab]:checked").value);
   const picture = async (name) => {
-    const { query, drawable, bounded } = answered;
+    const { query, drawable, bounded, verdict } = answered;
     const which = part(name);
     delete drawn[name];
     if (!drawable) return at(name).setAttribute("aria-busy", "false");
     at(name).setAttribute("aria-busy", "true");
-    const found = await get(`/picture/${which}`, query, { _bounded: bounded }).catch((fault) => ({ figure: null, note: fault.message, title: "" }));
+    const found = await get(`/picture/${which}`, query, { _bounded: bounded, _verdict: verdict }).catch((fault) => ({ figure: null, note: fault.message, title: "" }));
     if (found === null || wanted !== query || which !== part(name)) return;
     drawn[name] = found.figure;
     titles[name] = found.title;

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, final
 
 from noisymean.accounts import Account, Pair
+from noisymean.legible import text_of
 from noisymean.mechanisms import Adjacency
 from noisymean.outward import at_least, at_most
 from noisymean.report import account_words
@@ -18,7 +19,6 @@ from noisymean.report.page.releases import CodeRecord
 from noisymean.report.page.rendering import Block, Head, figure_block, render
 from noisymean.report.page.section import Section
 from noisymean.report.page.size_figure import against_size
-from noisymean.report.page.untrusted import text_of
 from noisymean.report.ranges import Range
 from noisymean.run_curves import Growth, RunCurves
 from noisymean.size_curves import SizeCurve
@@ -156,11 +156,7 @@ def _only_here(run: ShownRun) -> str | None:
     if run.curves is None or run.answer.verdict == "violated" or not figures.violated(run.curves):
         return None
     asked = " = ".join(banners.asked(run.answer))
-    kept = "is kept" if run.answer.verdict == "holds" else "is not known to be broken"
-    return (
-        f"At {asked}, which is what was asked, the promise {kept}. It is not kept as a whole: where the curve of the"
-        " leakage lies below the claimed one, an attacker does better than the noisy sum would let anyone do."
-    )
+    return account_words.broken_elsewhere(f"{asked}, which is what was asked", run.answer.verdict)
 
 
 def _why_none(answer: Account) -> str | None:
