@@ -59,6 +59,7 @@ SENSIBLE: dict[str, tuple[str, ...]] = {
     "distinguisher_name": ("paper", "likelihood-ratio", "learned"),
     "test": ("ks", "chi2", "ad", "shapiro"),
     "files": ("broken.py", "account.json", "nothing.json", "."),
+    "paths": ("broken.py", "mine.py", "nothing.py", "."),
     "html": ("page.html", "no/where.html"),
     "max_epsilon": ("3", "0"),
     "calibrated_to": ("3",),
@@ -67,8 +68,25 @@ SENSIBLE: dict[str, tuple[str, ...]] = {
     "calibrated_with": ("rdp", "magic"),
 }
 # Would run for minutes, fetch from the network or wait for a browser: only their mistakes are tried.
-NEVER_RIGHT = {"reproduce": "name", "demo": "out", "data": "action", "explore": "port", "code-audit": "package"}
-WRONG = {"name": "fig1", "out": "broken.py", "action": "steal", "port": "99999999", "package": "no/such/folder"}
+NEVER_RIGHT = {
+    "reproduce": "name",
+    "demo": "out",
+    "data": "action",
+    "explore": "port",
+    "code-audit": "packages",
+    "field": "only",
+}
+WRONG = {
+    "name": "fig1",
+    "out": "broken.py",
+    "action": "steal",
+    "port": "99999999",
+    "packages": "no/such/folder",
+    "only": "no-such-library",
+}
+assert all(name in {one.name for one in COMMANDS[command].params} for command, name in NEVER_RIGHT.items())
+# Read as folders, these are all files of the machine.
+EVERYWHERE = ("/", "../..")
 
 SELDOM: tuple[str, ...] = (
     "plot",
@@ -101,7 +119,8 @@ def garbage(random: Random) -> str:
 def value_for(name: str, random: Random) -> str:
     """Nearly always what a user would type: a line has many options."""
     if name not in SENSIBLE or random.random() < 0.04:
-        return garbage(random)
+        word = garbage(random)
+        return "no/such/folder" if name in ("files", "paths") and word in EVERYWHERE else word
     return random.choice(SENSIBLE[name])
 
 
