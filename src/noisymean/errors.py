@@ -16,7 +16,11 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike
 
+from noisymean.legible import on_a_line, shortened, text_of
 from noisymean.words import Reason
+
+# Of a value in a complaint.
+_LONGEST = 60
 
 
 class NoisymeanError(Exception):
@@ -41,7 +45,7 @@ class InvalidInput(NoisymeanError, ValueError):
         return _again, (type(self), self.args, vars(self))
 
     def __str__(self) -> str:
-        return f"{self.name}={self.value}: must be {self.allowed}{'; ' + self.remedy if self.remedy else ''}"
+        return text_of(f"{self.name}={self.value}: must be {self.allowed}{'; ' + self.remedy if self.remedy else ''}")
 
 
 def _again(kind: type[InvalidInput], args: tuple[object, ...], fields: dict[str, object]) -> InvalidInput:
@@ -89,9 +93,16 @@ class MissingDependency(NoisymeanError, ImportError):
 def _shown(value: object) -> Shown:
     if isinstance(value, Shown):
         return value
-    text = repr(value) if isinstance(value, str) else str(value)
-    text = " ".join(text.split())
-    return Shown(text if len(text) <= 60 else text[:57] + "...")
+    if isinstance(value, str):
+        # what is cut off need not be written out first
+        text = repr(value[: 2 * _LONGEST])
+    else:
+        try:
+            text = str(value)
+        except Exception:
+            # longer than Python writes a number out, nested too deeply, or of somebody's own making
+            text = f"{'an int of many digits' if isinstance(value, int) else f'a {type(value).__name__}'}"
+    return Shown(shortened(" ".join(on_a_line(text).split()), _LONGEST))
 
 
 def check_number(

@@ -16,7 +16,8 @@ from rich.progress import Progress
 
 from command_line import run
 from noisymean.cli.encoding import any_encoding, spelled
-from noisymean.cli.output import console, error_console, said_beside_a_bar, say, visible
+from noisymean.cli.output import console, error_console, said_beside_a_bar, say
+from noisymean.legible import on_a_line
 
 # Each command at its cheapest; {place} is where they run.
 COMMANDS: dict[str, tuple[int, str]] = {
@@ -120,8 +121,8 @@ def test_every_console_takes_text_as_it_is(capsys: pytest.CaptureFixture[str]) -
 
 
 def test_what_moves_the_cursor_is_written_out() -> None:
-    assert visible("a\x1b[31mb\u202ec\nd") == "a\\x1b[31mb\\u202ec d"
-    assert visible("é ≥ σ") == "é ≥ σ"
+    assert on_a_line("a\x1b[31mb\u202ec\nd") == "a\\x1b[31mb\\u202ec d"
+    assert on_a_line("é ≥ σ") == "é ≥ σ"
 
 
 def test_nothing_else_makes_a_console() -> None:

@@ -27,13 +27,14 @@ import noisymean as nm
 from browser import Seen, browser_page
 from command_line import Result, run
 from noisymean.cli import pages, report_runs
+from noisymean.legible import text_of
 from noisymean.outward import at_least, at_most
 from noisymean.probe import code_audit, probe
 from noisymean.probe.code_audit import MEAN, SUM, Audited
 from noisymean.report import page as page_package
 from noisymean.report.page import banners, palette, rendering
 from noisymean.report.page.records import account_record
-from noisymean.report.page.untrusted import Untrusted, parsed, text_of
+from noisymean.report.page.untrusted import Untrusted, parsed
 
 # q = 1 and sigma^2 = T: the run of the noisy sum is N(0, 1) against N(1, 1)
 SUM_RUN = ("--mechanism", "sgm", "--sample-rate", "1", "--noise-multiplier", "5", "--steps", "25", "--delta", "1e-5")

@@ -16,19 +16,24 @@ import struct
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
-from typing import final
+from typing import Any, final
 
 import numpy as np
 
+from noisymean import ordinary
 from noisymean.audit.trials import Block, Plan, canonical
 from noisymean.errors import InvalidInput
+from noisymean.legible import shortened
 from noisymean.numerics.logs import Array
 
 # "nmau" in the header of the file, at the place that SQLite leaves for it.
 _APPLICATION_ID = 0x6E6D6175
 _VERSION = 1
 _MAGIC = b"SQLite format 3\x00"
+# What SQLite puts beside a database.
+_BESIDE = ("-wal", "-shm", "-journal")
 _SCHEMA = f"""
 pragma application_id = {_APPLICATION_ID};
 pragma user_version = {_VERSION};
@@ -65,6 +70,7 @@ class Store:
             return store
         _check_header(path)
         with store._open() as database:
+            _check_tables(path, database)
             (version,) = database.execute("pragma user_version").fetchone()
             (health,) = database.execute("pragma quick_check(1)").fetchone()
         if version != _VERSION:
@@ -83,8 +89,8 @@ class Store:
             rows = database.execute(
                 "select block, smaller, larger, features, checksum from blocks where digest = ? order by block",
                 (plan.digest(),),
-            ).fetchall()
-        return [self._read(plan, *row) for row in rows]
+            )
+            return [self._read(plan, *row) for row in rows]
 
     def add(self, plan: Plan, block: Block) -> None:
         """Keep a finished block; once this returns it survives a kill."""
@@ -107,7 +113,18 @@ class Store:
             return {}
         with self._open() as database:
             rows = database.execute("select digest, configuration from audits").fetchall()
-        return {digest: json.loads(configuration)["seed"] for digest, configuration in rows}
+        return {digest: self._seed_of(digest, configuration) for digest, configuration in rows}
+
+    def _seed_of(self, digest: object, configuration: object) -> int:
+        """The seed of a plan that is as it was written: its digest is that of its text."""
+        try:
+            seed = json.loads(str(configuration))["seed"]
+        except (ValueError, TypeError, KeyError, RecursionError):
+            seed = None
+        written = hashlib.sha256(str(configuration).encode(errors="replace")).hexdigest()
+        if written != digest or isinstance(seed, bool) or not isinstance(seed, int):
+            raise _damaged(self.path, f"the plan of audit {shortened(str(digest), 12)} is not as it was written")
+        return seed
 
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
@@ -123,11 +140,14 @@ class Store:
         except sqlite3.DatabaseError as fault:
             raise _damaged(self.path, str(fault)) from None
 
-    def _read(self, plan: Plan, index: int, smaller: int, larger: int, data: bytes, checksum: bytes) -> Block:
-        expected = plan.runs(index) if 0 <= index < plan.blocks else None
-        sound = expected == (smaller, larger) and checksum == _checksum(plan, index, smaller, larger, data)
+    def _read(self, plan: Plan, index: Any, smaller: Any, larger: Any, data: Any, checksum: Any) -> Block:
+        # a column of SQLite may hold anything
+        known = isinstance(index, int) and 0 <= index < plan.blocks and isinstance(data, bytes)
+        sound = known and plan.runs(index) == (smaller, larger)
+        if not sound or checksum != _checksum(plan, index, smaller, larger, data):
+            raise _damaged(self.path, f"block {shortened(repr(index), 20)} is not as it was written")
         rows = smaller + larger
-        if not sound or rows == 0 or len(data) % (8 * rows):
+        if rows == 0 or len(data) % (8 * rows):
             raise _damaged(self.path, f"block {index} is not as it was written")
         features: Array = np.frombuffer(data, dtype="<f8").reshape(rows, -1).astype(np.float64)
         return Block(index, features[:smaller], features[smaller:])
@@ -143,6 +163,21 @@ def _damaged(path: Path, reason: str) -> InvalidInput:
     )
 
 
+def _check_tables(path: Path, database: sqlite3.Connection) -> None:
+    """Refuse what has other tables than ours: a view may never come to an end, and a trigger changes what is written."""
+    found = database.execute("select type, name, sql from sqlite_master where sql is not null order by name").fetchall()
+    if [(kind, name, sql) for kind, name, sql in found] != [("table", name, sql) for name, sql in _tables().items()]:
+        raise _damaged(path, "its tables are not those of a store")
+
+
+@lru_cache(maxsize=1)
+def _tables() -> dict[str, str]:
+    """The tables of a store as SQLite keeps their text, by name."""
+    with closing(sqlite3.connect(":memory:")) as database:
+        database.executescript(_SCHEMA)
+        return dict(database.execute("select name, sql from sqlite_master where sql is not null order by name"))
+
+
 def _create(path: Path) -> None:
     unfinished = path.with_name(f".{secrets.token_hex(8)}.unfinished")
     try:
@@ -154,16 +189,21 @@ def _create(path: Path) -> None:
     except (OSError, sqlite3.Error) as fault:
         raise InvalidInput("store", str(path), "a file that can be written", f"choose another ({fault})") from None
     finally:
-        for suffix in ("", "-wal", "-shm", "-journal"):
+        for suffix in ("", *_BESIDE):
             with suppress(OSError):
                 unfinished.with_name(unfinished.name + suffix).unlink()
 
 
 def _check_header(path: Path) -> None:
-    """Refuse what is not ours by its first bytes, before SQLite touches it."""
+    """Refuse what is not ours by its first bytes, before SQLite touches it; a pipe beside it would keep SQLite waiting."""
+    for suffix in _BESIDE:
+        beside = path.with_name(path.name + suffix)
+        if not ordinary.is_free(beside):
+            raise InvalidInput(
+                "store", str(path), f"without {beside.name}, which is {ordinary.NOT_ORDINARY}", "remove it"
+            )
     try:
-        with path.open("rb") as stream:
-            header = stream.read(100)
+        header = ordinary.content(path, 99)
     except OSError as fault:
         raise InvalidInput("store", str(path), "a file that can be read", fault.strerror or str(fault)) from None
     ours = header[:16] == _MAGIC and len(header) == 100 and struct.unpack(">I", header[68:72])[0] == _APPLICATION_ID

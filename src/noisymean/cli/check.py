@@ -11,7 +11,7 @@ import typer
 from noisymean.cli import lint_shown, options
 from noisymean.cli.gate import FOUND
 from noisymean.cli.options import text
-from noisymean.cli.output import console, emit_json, note, say, visible
+from noisymean.cli.output import console, emit_json, note, say
 from noisymean.cli.progress import bar
 from noisymean.cli.tables import Column, Kind, show
 from noisymean.cli.tones import toned
@@ -76,7 +76,7 @@ def _print(card: Scorecard) -> None:
     """The table; what was not read, and the counts, below."""
     out, lines = console(), card.lines()
     say(out, lines.heading)
-    rows = [(visible(pitfall), toned(outcome), visible(why)) for pitfall, outcome, why in lines.rows]
+    rows = [(pitfall, toned(outcome), why) for pitfall, outcome, why in lines.rows]
     show(out, [Column(name, kind) for name, kind in zip(lines.names, _KINDS, strict=True)], rows, close=True)
     for sentence in lines.sentences:
         say(out, lint_shown.shortened(sentence))

@@ -25,14 +25,15 @@ import typer
 from noisymean.choices import did_you_mean
 from noisymean.cli.complaints import WANTED, missing_line, option
 from noisymean.errors import InvalidInput, NoisymeanError, Shown
-from noisymean.report.page.untrusted import text_of
+from noisymean.legible import LONGEST_SHOWN, on_a_line, shortened
 
 BAD_INPUT, OUR_FAULT, INTERRUPTED, PIPE_CLOSED = 2, 70, 130, 141
 
 P = ParamSpec("P")
 
-# Long enough for a path to be read in full.
-_LONGEST = 200
+# Of one word of a complaint, and of all of it: whatever was typed, the rest of the line is seen.
+_LONG_WORD = re.compile(rf"\S{{{LONGEST_SHOWN + 1},}}")
+_LONGEST_LINE = 2_000
 
 # Older typers raise the usage errors of click, newer ones those of a private copy of it: this is the parent of either.
 _UsageError: type[Exception] = typer.BadParameter.__mro__[1]
@@ -95,8 +96,9 @@ def never_exits(command: Callable[P, None]) -> Callable[P, None]:
 
 
 def _complain(message: str, code: int = BAD_INPUT) -> int:
-    """Neither a second line nor a control sequence, whatever was typed."""
-    print(f"error: {text_of(' '.join(message.split()))}", file=sys.stderr)
+    """Neither a second line nor a control sequence, and no more than is read, whatever was typed."""
+    line = _LONG_WORD.sub(lambda found: shortened(found[0]), " ".join(on_a_line(message).split()))
+    print(f"error: {shortened(line, _LONGEST_LINE)}", file=sys.stderr)
     return code
 
 
@@ -143,7 +145,7 @@ def _value_of(typed: str, words: Sequence[str]) -> str | None:
             value = word.removeprefix(f"{typed}=")
     if value is None:
         return None
-    value = value if len(value) <= _LONGEST else value[: _LONGEST - 3] + "..."
+    value = shortened(value)
     return value if re.fullmatch(r"\S+", value) else repr(value)
 
 
@@ -161,7 +163,7 @@ def _usage(fault: Exception) -> str:
         return f"{name}: must stand alone, it takes no value; write {name}"
     if name is not None and "No such option" in message:
         meant = did_you_mean(name, _options_of(context))
-        return f"{name}: no such option of '{path}'; {meant and f'{meant} '}{see}"
+        return f"{shortened(name)}: no such option of '{path}'; {meant and f'{meant} '}{see}"
     if type(fault).__name__ == "MissingParameter" and parameter is not None:
         return missing_line(parameter.opts[0], WANTED.get(parameter.name))
     if name is not None:
@@ -169,9 +171,9 @@ def _usage(fault: Exception) -> str:
     if unknown := re.match(r"No such command '(.*?)'\.", message):
         known = ", ".join(sorted(context.command.commands)) if context is not None else "listed by --help"
         meant = did_you_mean(unknown[1], context.command.commands) if context is not None else ""
-        return f"{unknown[1]}: no such command; {meant or f'must be one of {known};'} {see}"
+        return f"{shortened(unknown[1])}: no such command; {meant or f'must be one of {known};'} {see}"
     if extra := re.match(r"Got unexpected extra argument\S* \((.*)\)", message):
-        return f"{extra[1]}: unexpected; every value follows the option it belongs to; {see}"
+        return f"{shortened(extra[1])}: unexpected; every value follows the option it belongs to; {see}"
     return f"{message.rstrip('.')}; {see}"
 
 

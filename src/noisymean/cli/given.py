@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import sys
-from pathlib import Path
 
-from noisymean import __version__
+from noisymean import __version__, ordinary
 from noisymean.accounts import Account
+from noisymean.legible import shortened, text_of
 from noisymean.report.page.records import AccountRecord
-from noisymean.report.page.untrusted import MOST_BYTES, BadRecord, text_of
+from noisymean.report.page.untrusted import MOST_BYTES, BadRecord
 
 STANDARD_INPUT = "-"
 # Numbers of a file and the same computed again: they may differ by rounding on another machine, and by nothing else.
@@ -18,7 +18,7 @@ _SAME = 1e-6
 
 def shown(name: str) -> str:
     """The name of a file in a complaint about it."""
-    return "standard input" if name == STANDARD_INPUT else text_of(name)
+    return "standard input" if name == STANDARD_INPUT else shortened(text_of(name))
 
 
 def content(name: str) -> bytes:
@@ -28,8 +28,7 @@ def content(name: str) -> bytes:
             stream = getattr(sys.stdin, "buffer", None)
             found = b"" if stream is None else stream.read(MOST_BYTES + 1)
         else:
-            with Path(name).open("rb") as file:
-                found = file.read(MOST_BYTES + 1)
+            found = ordinary.content(name, MOST_BYTES)
     except (OSError, ValueError) as fault:
         reason = getattr(fault, "strerror", None) or str(fault)
         raise BadRecord(

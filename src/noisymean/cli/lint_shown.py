@@ -10,9 +10,10 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from rich.console import Console
 
-from noisymean.cli.output import say, visible
+from noisymean.cli.output import say
 from noisymean.cli.tables import Cell, Column, Kind, show
 from noisymean.cli.tones import toned
+from noisymean.legible import on_a_line
 from noisymean.lint.catalogue import RULES
 from noisymean.lint.findings import Finding, Rule, Severity
 from noisymean.lint.pages import section_of
@@ -71,7 +72,7 @@ def page(out: Console, rule: Rule) -> None:
     for line in (section_of(rule) or f"{rule.says}\n\n{rule.remedy}").split("\n"):
         if not line or line.startswith((" ", "|")):
             # code, whole, whatever the width: it is to be copied
-            out.print(visible(line), soft_wrap=True)
+            out.print(on_a_line(line), soft_wrap=True)
         else:
             say(out, line)
 
@@ -89,7 +90,7 @@ def _columns(last: str, kind: Kind = Kind.PROSE) -> tuple[Column, ...]:
 def shortened(text: str, longest: int = _LONGEST) -> str:
     """What can be shown in a row."""
     text = text if len(text) <= longest else f"{text[: longest - 1]}…"
-    return visible(text)
+    return on_a_line(text)
 
 
 def _by_rule(those: Iterable[Marked]) -> Iterator[tuple[Rule, list[Finding]]]:
@@ -107,7 +108,7 @@ def _explain(out: Console, rule: Rule, those: list[Finding]) -> None:
     _listed(out, [_in_particular(one) for one in those if one.details], indent="  ")
     for line in rule.remedy.split("\n"):
         # whole, whatever the width: it is to be copied
-        out.print(f"    {visible(line)}", soft_wrap=True)
+        out.print(f"    {on_a_line(line)}", soft_wrap=True)
     say(out, f"  More: noisymean code-audit --explain {rule.id}, or {rule.page}")
     out.print()
 

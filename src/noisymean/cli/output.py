@@ -17,9 +17,10 @@ from rich.text import Text
 
 from noisymean.cli.complaints import refused
 from noisymean.errors import InvalidInput
+from noisymean.legible import on_a_line
+from noisymean.ordinary import is_free
 from noisymean.report import plots
 from noisymean.report.page import need
-from noisymean.report.page.untrusted import text_of
 from noisymean.schema import SCHEMA
 
 if TYPE_CHECKING:
@@ -53,14 +54,9 @@ def said_beside_a_bar(template: str) -> TextColumn:
     return TextColumn(template, markup=False)
 
 
-def visible(text: str) -> str:
-    """The text on one line, with what would move the cursor, colour the rest or turn its direction written out."""
-    return text_of(text).replace("\n", " ").replace("\t", " ")
-
-
 def say(out: Console, sentence: str | Text) -> None:
     """A sentence: wrapped for a terminal, on one line for a program; a verdict in it may have its colour (`cli.tones`)."""
-    text = sentence.copy() if isinstance(sentence, Text) else Text(visible(sentence))
+    text = sentence.copy() if isinstance(sentence, Text) else Text(on_a_line(sentence))
     if not out.is_terminal:
         out.print(text, soft_wrap=True)
         return
@@ -72,7 +68,7 @@ def say(out: Console, sentence: str | Text) -> None:
 
 def note(sentence: str) -> None:
     """Progress and remarks go to standard error."""
-    print(visible(sentence), file=sys.stderr, flush=True)
+    print(on_a_line(sentence), file=sys.stderr, flush=True)
 
 
 def emit_json(record: Mapping[str, object]) -> None:
@@ -90,11 +86,14 @@ def plot_file(name: str, text: str) -> Path:
 
 
 def in_a_folder(name: str, path: Path) -> Path:
-    """The path, if its folder is there and can be written."""
+    """The path, if its folder is there and can be written, and nothing is in its place but an ordinary file."""
     if not path.parent.is_dir():
         raise InvalidInput(name, str(path), "a file in an existing folder", f"create {path.parent} first")
     if not os.access(path.parent, os.W_OK):
         raise InvalidInput(name, str(path), "a file in a folder that can be written", "choose another folder")
+    if not is_free(path):
+        # a pipe or a device would be replaced by a file
+        raise InvalidInput(name, str(path), "an ordinary file, or free", "choose another name")
     return path
 
 

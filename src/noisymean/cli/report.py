@@ -18,6 +18,7 @@ from noisymean.cli.pages import page_file, write_page
 from noisymean.cli.progress import bar
 from noisymean.cli.report_runs import PARTS, compared, probed_run, shown_run
 from noisymean.errors import InvalidInput, NoisymeanError
+from noisymean.legible import text_of
 from noisymean.mechanisms import KINDS
 from noisymean.report import page
 from noisymean.report.page import banners, sections
@@ -28,7 +29,7 @@ from noisymean.report.page.recognised import Record, record_of
 from noisymean.report.page.records import AccountRecord, AuditRecord
 from noisymean.report.page.releases import CodeRecord
 from noisymean.report.page.section import Section
-from noisymean.report.page.untrusted import BadRecord, parsed, text_of
+from noisymean.report.page.untrusted import BadRecord, parsed
 
 _TITLE = "Privacy report"
 

@@ -15,10 +15,11 @@ from noisymean.cli.output import console, emit_json, in_a_folder, note, say, wri
 from noisymean.cli.progress import bar
 from noisymean.errors import InvalidInput, NoisymeanError, Shown
 from noisymean.gdp import MOST_ACCOUNTS
+from noisymean.legible import text_of
 from noisymean.report.files import whole_file
 from noisymean.report.page.recognised import record_of
 from noisymean.report.page.records import AccountRecord
-from noisymean.report.page.untrusted import BadRecord, parsed, text_of
+from noisymean.report.page.untrusted import BadRecord, parsed
 from noisymean.statement import Deployment, Format, Statement, statement
 
 

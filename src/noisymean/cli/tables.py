@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from noisymean.legible import text_of
 from noisymean.results import Lines
 
 Cell: TypeAlias = str | Text
@@ -89,6 +90,7 @@ def show(
     `close`: small gaps from the start; `named`: with a head; `gap_after`: the row with a gap below it.
     """
     wrapped = [replace(one, kind=Kind.PROSE) if one.kind is Kind.TITLE else one for one in columns]
+    rows = [[_legible(cell) for cell in row] for row in rows]
     for each in (columns, wrapped):
         least = [_least_width(column, [row[place] for row in rows]) for place, column in enumerate(each)]
         for gaps in list(_Gaps)[1 if close else 0 :]:
@@ -96,6 +98,14 @@ def show(
                 _print_table(out, each, rows, gaps, named=named, gap_after=gap_after)
                 return
     _print_lines(out, columns, rows)
+
+
+def _legible(cell: Cell) -> Cell:
+    """A cell whose text may be anybody's; lines stay lines."""
+    if isinstance(cell, str):
+        return text_of(cell)
+    shown = text_of(cell.plain)
+    return cell if shown == cell.plain else Text(shown, style=cell.style)
 
 
 def _least_width(column: Column, cells: Sequence[Cell]) -> int:

@@ -11,7 +11,7 @@ from enum import Enum
 
 from rich.text import Text
 
-from noisymean.cli.output import visible
+from noisymean.legible import on_a_line
 
 
 class Tone(Enum):
@@ -46,12 +46,12 @@ TONES = {
 def toned(word: str, tone: Tone | None = None) -> Text:
     """A word by itself, in a cell."""
     tone = tone or TONES.get(word)
-    return Text(visible(word), style="" if tone is None else tone.value)
+    return Text(on_a_line(word), style="" if tone is None else tone.value)
 
 
 def marked(sentence: str, word: str, tone: Tone | None = None) -> Text:
     """A sentence in which the first `word`, a verdict, has its colour."""
-    text, tone = Text(visible(sentence)), tone or TONES.get(word)
+    text, tone = Text(on_a_line(sentence)), tone or TONES.get(word)
     start = text.plain.find(word)
     if tone is not None and start >= 0:
         text.stylize(tone.value, start, start + len(word))

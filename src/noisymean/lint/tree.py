@@ -8,7 +8,6 @@ leaves out is said.
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
@@ -17,6 +16,7 @@ from typing import final
 
 from noisymean.errors import InvalidInput
 from noisymean.lint.findings import NotRead
+from noisymean.ordinary import NOT_ORDINARY, opened
 
 PYTHON, NOTEBOOK = ".py", ".ipynb"
 # Of one file; generated source is longer, and so are notebooks with pictures in them.
@@ -66,6 +66,8 @@ class Tree:
                 exists = False
             if not exists:
                 raise InvalidInput("path", str(root), "an existing file or folder", "check the spelling")
+            if not (root.is_file() or root.is_dir()):
+                raise InvalidInput("path", str(root), f"a file or folder; it is {NOT_ORDINARY}", "name a file")
             for found in self._below(root):
                 data = self._content(found, seen)
                 if data is not None:
@@ -119,15 +121,11 @@ class Tree:
         return any(fnmatch(name, one) or fnmatch(name, f"{one.rstrip('/')}/*") for one in self.exclude)
 
     def _content(self, found: Found, seen: set[tuple[int, int]]) -> bytes | None:
-        """What is in a file; None where it is left out. It is opened before it is looked at, so that nothing changes between."""
+        """What is in a file; None where it is left out."""
         most = MOST_BYTES.get(found.path.suffix, MOST_BYTES[PYTHON])
         try:
-            # a pipe would wait for somebody to write into it
-            with open(os.open(found.path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as file:
+            with opened(found.path) as file:
                 about = os.fstat(file.fileno())
-                if not stat.S_ISREG(about.st_mode):
-                    self._leave_out(found.name, "not an ordinary file")
-                    return None
                 if (about.st_dev, about.st_ino) in seen:
                     return None
                 seen.add((about.st_dev, about.st_ino))

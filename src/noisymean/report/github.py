@@ -9,9 +9,9 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator
 
+from noisymean.legible import text_of
 from noisymean.lint.findings import Severity
 from noisymean.report.lint_marks import Marked, Reading
-from noisymean.report.page.untrusted import text_of
 
 _LEVEL = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}
 

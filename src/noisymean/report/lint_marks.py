@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import stat
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, final
 
+from noisymean import ordinary
 from noisymean.errors import NoisymeanError
+from noisymean.legible import shortened, text_of
 from noisymean.lint.findings import Finding, Idle, Linted, NotRead
-from noisymean.report.page.untrusted import text_of
 
 MOST_BYTES = 16 * 2**20
 # The version of the fingerprints: another way to make them is another version.
@@ -136,7 +134,7 @@ def written(reading: Reading, version: str) -> bytes:
 
 def known(name: str) -> Known:
     """The baseline in a file; BadBaseline in one line where it is none."""
-    shown = text_of(name)
+    shown = shortened(text_of(name))
     content = _content(name, shown)
     try:
         found: Any = json.loads(content.decode("utf-8-sig"))
@@ -156,12 +154,9 @@ def known(name: str) -> Known:
 
 
 def _content(name: str, shown: str) -> bytes:
-    """All of an ordinary file; a pipe is not waited for."""
+    """All of the file."""
     try:
-        with open(os.open(Path(name), os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise BadBaseline(f"{shown}: must be an ordinary file; {_WRITTEN_BY}")
-            content = file.read(MOST_BYTES + 1)
+        content = ordinary.content(name, MOST_BYTES)
     except (OSError, ValueError) as fault:
         reason = getattr(fault, "strerror", None) or str(fault)
         raise BadBaseline(f"{shown}: cannot be read ({reason}); {_WRITTEN_BY}") from None

@@ -13,10 +13,10 @@ from pathlib import PurePath
 from typing import Any
 from urllib.parse import quote
 
+from noisymean.legible import text_of
 from noisymean.lint.catalogue import RULES
 from noisymean.lint.findings import Place, Rule
 from noisymean.report.lint_marks import Marked, Reading, Silenced
-from noisymean.report.page.untrusted import text_of
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 FINGERPRINT = "noisymeanLine/v1"

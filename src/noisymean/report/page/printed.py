@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import final
 
 from noisymean.accounts import Account, Pair
+from noisymean.legible import text_of
 from noisymean.mechanisms import Adjacency, Mechanism
 from noisymean.mechanisms.opacus_rate import steps_at_most
 from noisymean.outward import at_least, at_most
 from noisymean.report.page.records import AuditRecord
-from noisymean.report.page.untrusted import text_of
 from noisymean.targets.protocol import Structure
 from noisymean.witness import Witness, witness_of
 from noisymean.words import rate_text

@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 from noisymean.accounts import Account
+from noisymean.legible import text_of
 from noisymean.probe.conclusions import Denominator
 from noisymean.probe.finding import Finding, RunVerdict, Severity
 from noisymean.probe.judgement import obstacle
@@ -17,7 +18,6 @@ from noisymean.report.page.probes import ProbeRecord
 from noisymean.report.page.range_figure import range_block
 from noisymean.report.page.releases import denominator_of
 from noisymean.report.page.section import Section
-from noisymean.report.page.untrusted import text_of
 from noisymean.report.ranges import Range
 from noisymean.words import capital
 from noisymean.written import for_people

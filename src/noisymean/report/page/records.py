@@ -9,9 +9,10 @@ from typing import Any, final, get_args
 
 from noisymean.accounts import Pair
 from noisymean.errors import InvalidInput, NoisymeanError
+from noisymean.legible import text_of
 from noisymean.mechanisms import KINDS, Adjacency, Mechanism, Sampling, from_plain
 from noisymean.report.asked_run import AskedRun
-from noisymean.report.page.untrusted import BadRecord, Untrusted, text_of
+from noisymean.report.page.untrusted import BadRecord, Untrusted
 from noisymean.verdict import Word
 
 # Limits and claims are rounded in the claim's favour before they are compared.

@@ -13,6 +13,7 @@ from enum import Enum
 from typing import Any, NoReturn, TypeVar, final
 
 from noisymean.errors import InvalidInput, NoisymeanError
+from noisymean.legible import text_of
 from noisymean.schema import SCHEMA
 
 Choice = TypeVar("Choice", bound=Enum)
@@ -129,14 +130,6 @@ class Untrusted:
         if isinstance(self.value, bool) or not isinstance(self.value, int) or not least <= self.value <= 10**18:
             self.refuse(f"a whole number >= {least}")
         return self.value
-
-
-def text_of(text: str) -> str:
-    """The text, with what cannot be seen or would turn its direction written out; lines stay lines."""
-    return "".join(
-        one if one.isprintable() or one in "\n\t" else one.encode("unicode_escape", "surrogatepass").decode("ascii")
-        for one in text
-    )
 
 
 def parsed(content: bytes, file: str) -> Untrusted:
