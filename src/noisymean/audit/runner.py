@@ -1,4 +1,4 @@
-r"""Run the blocks of a plan: here, in several processes (joblib), or on many machines (dask).
+r"""Run the blocks of a plan: here, in processes of their own, or on many machines (dask).
 
 Every worker computes `run_block(plan, index)`; what comes back, in any order, goes to the store at once. Ctrl-C stops handing out
 blocks and keeps what is finished.
@@ -10,16 +10,16 @@ import importlib
 import json
 import os
 import signal
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import BrokenExecutor
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Protocol, final
 
+from noisymean.audit import isolation
 from noisymean.audit.store import Store
-from noisymean.audit.trials import Block, FaultyTrial, Plan, run_block
-from noisymean.errors import InvalidInput, MissingDependency
+from noisymean.audit.trials import Block, FaultyTrial, Plan, run_block, runs_one_by_one
+from noisymean.errors import InvalidInput, MissingDependency, NoisymeanError
 from noisymean.targets import registry
 
 LOCAL_CLUSTER = "local"
@@ -34,42 +34,49 @@ class Workers(Protocol):
         """The blocks of these numbers, each as soon as it is finished."""
 
 
+class ClusterGone(NoisymeanError):
+    """The scheduler of a cluster went away in the middle of an audit."""
+
+
 @final
 @dataclass(frozen=True)
 class Processes:
-    """So many processes on this machine; one is this process itself."""
+    """So many processes on this machine; one is this process itself, unless trials are isolated from it or limited in time.
+
+    `trial_timeout`: seconds that a trial may take.
+    """
 
     count: int = 1
+    isolate: bool = False
+    trial_timeout: float | None = None
 
     def __post_init__(self) -> None:
         if not 1 <= self.count <= 4096:
             raise InvalidInput("jobs", self.count, "a whole number from 1 to 4096")
+        isolation.check_limit(self.trial_timeout)
 
     def run(self, plan: Plan, indices: Sequence[int]) -> Iterator[Block]:
-        if self.count == 1:
+        if self.count == 1 and not self.isolate and self.trial_timeout is None:
             yield from (run_block(plan, index) for index in indices)
             return
-        from joblib import Parallel, delayed
-
-        with _single_threaded():
-            parallel = Parallel(
-                n_jobs=self.count, return_as="generator_unordered", batch_size=1, pre_dispatch="2*n_jobs"
-            )
-            try:
-                yield from parallel(delayed(_in_a_worker)(plan, index) for index in indices)
-            except BrokenExecutor:
-                raise _dead_worker(plan) from None
+        limit = _limit(plan, self.trial_timeout)
+        yield from isolation.blocks(plan, indices, _name(plan), count=self.count, limit=limit)
 
 
 @final
 @dataclass(frozen=True)
 class Dask:
-    """Workers of a dask cluster: its scheduler's address, or `local` for one on this machine."""
+    """Workers of a dask cluster: its scheduler's address, or `local` for one on this machine; the rest as of `Processes`."""
 
     address: str
     count: int = 1
     # seconds to wait for the scheduler
     patience: float = 10.0
+    isolate: bool = False
+    trial_timeout: float | None = None
+
+    def __post_init__(self) -> None:
+        isolation.check_limit(self.trial_timeout)
 
     def run(self, plan: Plan, indices: Sequence[int]) -> Iterator[Block]:
         try:
@@ -85,7 +92,7 @@ class Dask:
                 dask.Client(cluster) as client,
             ):
                 client.run(_ignore_interrupts)
-                yield from _submitted(dask, client, plan, indices, self.count)
+                yield from self._submitted(dask, client, plan, indices, self.count)
             return
         try:
             client = dask.Client(self.address, timeout=self.patience)
@@ -94,36 +101,58 @@ class Dask:
                 "dask", self.address, "the address of a running scheduler, or local", f"e.g. tcp://host:8786 ({fault})"
             ) from None
         with client:
-            yield from _submitted(dask, client, plan, indices, max(1, len(client.nthreads())))
+            yield from self._submitted(dask, client, plan, indices, max(1, len(client.nthreads())))
+
+    def _submitted(self, dask: Any, client: Any, plan: Plan, indices: Sequence[int], workers: int) -> Iterator[Block]:
+        waiting = iter(indices)
+        isolated = self.isolate or self.trial_timeout is not None
+        name, limit = _name(plan), _limit(plan, self.trial_timeout)
+
+        def submit(count: int) -> list[Any]:
+            return [
+                client.submit(_on_a_cluster, plan, index, name, isolated, limit, retries=2)
+                for index in islice(waiting, count)
+            ]
+
+        running = dask.as_completed(submit(_AHEAD * workers))
+        for future in running:
+            try:
+                block = future.result()
+            except dask.KilledWorker:
+                raise _dead_worker(plan) from None
+            if isinstance(block, FaultyTrial):
+                raise block
+            yield block
+            future.release()
+            running.update(submit(1))
+        if isolated:
+            client.run(isolation.dismiss)
 
 
-def _submitted(dask: Any, client: Any, plan: Plan, indices: Sequence[int], workers: int) -> Iterator[Block]:
-    waiting = iter(indices)
-
-    def submit(count: int) -> list[Any]:
-        return [client.submit(run_block, plan, index, retries=2) for index in islice(waiting, count)]
-
-    running = dask.as_completed(submit(_AHEAD * workers))
-    for future in running:
-        try:
-            block = future.result()
-        except dask.KilledWorker:
-            raise _dead_worker(plan) from None
-        yield block
-        future.release()
-        running.update(submit(1))
+def _on_a_cluster(plan: Plan, index: int, name: str, isolated: bool, limit: float | None) -> Block | FaultyTrial:
+    """A target's fault is an answer: it would be the same again, and dask tries again what raises."""
+    try:
+        return isolation.block(plan, index, name, limit) if isolated else run_block(plan, index)
+    except FaultyTrial as fault:
+        return fault
 
 
-def _in_a_worker(plan: Plan, index: int) -> Block:
-    _ignore_interrupts()
-    return run_block(plan, index)
+def _limit(plan: Plan, seconds: float | None) -> float | None:
+    if seconds is not None and not runs_one_by_one(plan):
+        raise InvalidInput(
+            "trial_timeout", seconds, "left out for this target", "its trials are drawn many at a time, by code of ours"
+        )
+    return seconds
+
+
+def _name(plan: Plan) -> str:
+    return registry.rebuilt(json.loads(plan.target)).name
 
 
 def _dead_worker(plan: Plan) -> FaultyTrial:
     """A complaint that nothing was judged: silence would look like an answer."""
-    name = registry.rebuilt(json.loads(plan.target)).name
     return FaultyTrial(
-        f"{name}: a worker process died in the middle of a trial (it was killed, crashed, or ran out of memory), so"
+        f"{_name(plan)}: a worker process died in the middle of a trial (it was killed, crashed, or ran out of memory), so"
         " nothing was judged"
     )
 
@@ -177,8 +206,9 @@ def run(
     progress(finished)
     there = {block.index for block in blocks}
     missing = [index for index in range(plan.blocks) if index not in there]
+    found = workers.run(plan, missing) if missing else iter(())
     try:
-        for block in workers.run(plan, missing) if missing else ():
+        for block in found:
             if store is not None:
                 store.add(plan, block)
             blocks.append(block)
@@ -186,4 +216,8 @@ def run(
             progress(finished)
     except KeyboardInterrupt:
         return Finished(blocks, interrupted=True)
+    finally:
+        if isinstance(found, Generator):
+            # its processes end now, and not when nobody holds it any more
+            found.close()
     return Finished(blocks, interrupted=False)

@@ -19,7 +19,7 @@ from noisymean.audit import distinguishers
 from noisymean.audit.distinguishers import Distinguisher, Labelled
 from noisymean.errors import InvalidInput, NoisymeanError
 from noisymean.numerics.logs import Array
-from noisymean.targets import registry
+from noisymean.targets import registry, underway
 from noisymean.targets.protocol import Neighbour, Target, TrialFault
 
 MOST_TRIALS = 10**9
@@ -33,6 +33,7 @@ _MOST_PER_FOREIGN_BLOCK = 40
 # A trial of a real training takes a fraction of a second for each of its steps.
 _MOST_PER_TRAINING_BLOCK = 4
 _LEAST_BLOCKS_TO_LEARN = 20
+_ONE_BY_ONE = ("callable", "runnable", "opacus-training")
 
 
 class FaultyTrial(NoisymeanError):
@@ -148,15 +149,26 @@ def _side(what: Plan, index: int, number: int, neighbour: Neighbour) -> Array:
     found = []
     for first in range(0, runs, at_once):
         try:
-            outputs = _released(target, neighbour, source, min(at_once, runs - first))
+            with underway.runs(index, number, first, source):
+                outputs = _released(target, neighbour, source, min(at_once, runs - first))
             found.append(_finite(distinguisher.features(outputs, coins)))
         except TrialFault as fault:
-            run = first + fault.index
-            # runs on D come first
-            trial = index * what.per_block + number * what.runs(index)[0] + run
-            where = f"seed {what.seed}, block {index}, run {run} on {neighbour.value}"
-            raise FaultyTrial(f"{target.name}, trial {trial} ({where}): {fault.reason}") from None
+            raise FaultyTrial(
+                f"{target.name}, {named(what, index, number, first + fault.index)}: {fault.reason}"
+            ) from None
     return _stacked(found)
+
+
+def named(what: Plan, block: int, side: int, run: int) -> str:
+    """A trial by its number and by where it is in the plan; side 0 is D."""
+    # runs on D come first
+    trial = block * what.per_block + side * what.runs(block)[0] + run
+    return f"trial {trial} (seed {what.seed}, block {block}, run {run} on {list(Neighbour)[side].value})"
+
+
+def runs_one_by_one(what: Plan) -> bool:
+    """Whether its trials follow one another, and each can be named while it runs; else many are drawn together."""
+    return json.loads(what.target)["target"] in _ONE_BY_ONE
 
 
 def _released(target: Target, neighbour: Neighbour, source: np.random.Generator, count: int) -> Array:

@@ -13,7 +13,7 @@ A function of gradients, which can be probed as well, is a `functions.FunctionOf
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, final
@@ -21,11 +21,13 @@ from typing import Any, final
 import numpy as np
 
 from noisymean.errors import InvalidInput
-from noisymean.laws.closed import EpsilonDelta
 from noisymean.numerics.logs import Array
+from noisymean.targets import underway
+from noisymean.targets.claims import claim_of_others
 from noisymean.targets.files import attached, check_unchanged, how_to, loaded, sha256_of, trials_of
 from noisymean.targets.foreign import Misbehaved, call
 from noisymean.targets.protocol import Known, Neighbour, TrialFault
+from noisymean.targets.returned import NotNumbers, numbers_of
 from noisymean.tradeoff import TradeOff
 
 Release = Callable[[bool, np.random.Generator], Any]
@@ -39,10 +41,12 @@ class UserCallable:
     file: str
     attribute: str
     sha256: str
+    # rounds and numbers of a first run, where another process has made it
+    seen: tuple[int, int] | None = field(default=None, compare=False)
 
     @classmethod
-    def of(cls, file: Path, attribute: str) -> UserCallable:
-        return cls(str(file.resolve()), attribute, sha256_of(file))
+    def of(cls, file: Path, attribute: str, seen: tuple[int, int] | None = None) -> UserCallable:
+        return cls(str(file.resolve()), attribute, sha256_of(file), seen)
 
     @property
     def name(self) -> str:
@@ -82,9 +86,12 @@ class UserCallable:
 
     @cached_property
     def _shape(self) -> tuple[int, int]:
+        if self.seen is not None:
+            return self.seen
         source = np.random.Generator(np.random.SFC64(np.random.SeedSequence(0, spawn_key=(2**32 - 1,))))
         try:
-            rows = _run(self._release, Neighbour.SMALLER, source, 0)
+            with underway.doing(underway.Stage.FIRST_RUN):
+                rows = _run(self._release, Neighbour.SMALLER, source, 0)
         except TrialFault as fault:
             raise InvalidInput(
                 "target", self.name, "a callable that works", f"in a first run it {fault.reason}"
@@ -99,13 +106,7 @@ class UserCallable:
 def attached_claim(release: Any, owner: str) -> TradeOff | None:
     """The claim that a callable carries, if it does."""
     found = attached(release, owner, "claim")
-    if found is None or isinstance(found, TradeOff):
-        return found
-    try:
-        epsilon, delta = found
-        return EpsilonDelta(float(epsilon), float(delta))
-    except (TypeError, ValueError) as fault:
-        raise InvalidInput("target", f"{owner}.claim", "a TradeOff or (epsilon, delta)", str(fault)) from None
+    return None if found is None else claim_of_others(found, f"{owner}.claim")
 
 
 def _run(release: Release, neighbour: Neighbour, source: np.random.Generator, index: int) -> Array:
@@ -117,9 +118,9 @@ def _run(release: Release, neighbour: Neighbour, source: np.random.Generator, in
     if found is None:
         raise TrialFault(index, f"returned nothing; it must return n numbers, or T rows of n; {where}")
     try:
-        # an array of plain numbers runs nothing of the user's when it is read
-        plain = type(found) is np.ndarray and found.dtype.kind in "fiu"
-        rows = np.asarray(found, np.float64) if plain else call(lambda: np.asarray(found, dtype=np.float64))
+        rows = numbers_of(found)
+    except NotNumbers as fault:
+        raise TrialFault(index, f"returned {fault}; {where}") from None
     except Misbehaved as fault:
         did = "" if isinstance(fault.__cause__, TypeError | ValueError) else f": it {fault}"
         kind = type(found).__name__

@@ -19,6 +19,7 @@ import numpy as np
 
 from noisymean.errors import InvalidInput
 from noisymean.numerics.logs import Array
+from noisymean.targets import underway
 from noisymean.targets.foreign import Misbehaved, call
 from noisymean.targets.protocol import TrialFault
 
@@ -80,7 +81,8 @@ def loaded(file: Path, attribute: str) -> Callable[..., Any]:
         return getattr(module, attribute, None)
 
     try:
-        found = call(executed)
+        with underway.doing(underway.Stage.IMPORT):
+            found = call(executed)
     except Misbehaved as fault:
         name = f"{file.name}:{attribute}"
         raise InvalidInput("target", name, "in a file that can be imported", f"{file.name} {fault}") from fault
@@ -94,7 +96,8 @@ def loaded(file: Path, attribute: str) -> Callable[..., Any]:
 def attached(release: Any, owner: str, name: str) -> Any:
     """What the callable carries under that name; None if nothing."""
     try:
-        return call(lambda: getattr(release, name, None))
+        with underway.doing(underway.Stage.ATTRIBUTE):
+            return call(lambda: getattr(release, name, None))
     except Misbehaved as fault:
         raise InvalidInput("target", f"{owner}.{name}", "a value, or left out", f"it {fault}") from fault
 
@@ -109,9 +112,11 @@ def trials_of(
     sources = generator.spawn(trials)
     outputs = np.empty((trials, *shape))
     for index, source in enumerate(sources):
+        underway.run(index)
         outputs[index] = _checked(once(source, index), shape, source, index)
     first = sources[0]
     # the same generator at its beginning
+    underway.run(0)
     again = np.random.Generator(type(first.bit_generator)(_seed(first)))
     if not np.array_equal(_checked(once(again, 0), shape, first, 0), outputs[0]):
         raise TrialFault(0, f"the same seed gave two different releases: it ignores its generator; {how_to(first)}")

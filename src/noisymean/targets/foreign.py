@@ -5,6 +5,9 @@ target chooses, and 0 and 1 are answers to `--fail-on-violation`. Here they are 
 
 A KeyboardInterrupt may also be the user's: while the target runs, Ctrl-C raises a kind of its own, which passes through. What
 ends a process from outside of Python (a signal, a C library that exits, exec) is seen in a worker process only.
+
+A process that the target forks is no part of the audit: one that comes back from the target ends there, so that nothing is done
+twice.
 """
 
 from __future__ import annotations
@@ -19,8 +22,11 @@ from types import FrameType
 from typing import NoReturn, TypeVar, final
 
 from noisymean.errors import NoisymeanError
+from noisymean.legible import on_a_line, shortened
 
 T = TypeVar("T")
+# Of what an exception says: enough to understand it by.
+_LONGEST = 500
 
 
 @final
@@ -40,28 +46,56 @@ class ProcessExit(BaseException):
 
 def call(function: Callable[[], T]) -> T:
     """What `function` returns; what it prints goes to standard error, because standard output is for the answer."""
+    with _exits_are_seen(), _interrupts_are_told_apart() as told_apart, contextlib.redirect_stdout(sys.stderr):
+        try:
+            return _here_alone(function)
+        except Misbehaved:
+            raise
+        except KeyboardInterrupt as stop:
+            if isinstance(stop, Interrupt) or not told_apart:
+                raise
+            raise Misbehaved("raised KeyboardInterrupt") from stop
+        except BaseException as fault:
+            raise Misbehaved(_did(fault)) from fault
+
+
+def message_of(fault: BaseException) -> str:
+    """What an exception says, on one line; nothing where it cannot even say that."""
     try:
-        with _exits_are_seen(), _interrupts_are_told_apart() as told_apart, contextlib.redirect_stdout(sys.stderr):
-            try:
-                return function()
-            except KeyboardInterrupt as stop:
-                if isinstance(stop, Interrupt) or not told_apart:
-                    raise
-                raise Misbehaved("raised KeyboardInterrupt") from stop
-    except (Misbehaved, KeyboardInterrupt):
+        return shortened(on_a_line(str(fault)), _LONGEST)
+    except BaseException:  # its own code, and that is foreign as well
+        return ""
+
+
+def _here_alone(function: Callable[[], T]) -> T:
+    """What it returns; a forked copy of this process that returns as well, or raises, ends instead."""
+    process, code = os.getpid(), 1
+    try:
+        found = function()
+        code = 0
+    except SystemExit as stop:
+        code = stop.code if isinstance(stop.code, int) else 1
         raise
-    except BaseException as fault:
-        raise Misbehaved(_did(fault)) from fault
+    finally:
+        if os.getpid() != process:
+            os._exit(code & 0xFF)
+    return found
 
 
 def _did(fault: BaseException) -> str:
     match fault:
         case ProcessExit():
-            return f"called os._exit({fault})"
+            return f"called os._exit({message_of(fault)})"
         case SystemExit():
-            return f"called sys.exit({'' if fault.code is None else repr(fault.code)})"
+            return f"called sys.exit({'' if fault.code is None else _written(fault.code)})"
         case _:
-            return f"raised {type(fault).__name__}{f': {fault}' if str(fault) else ''}"
+            said = message_of(fault)
+            return f"raised {type(fault).__name__}{f': {said}' if said else ''}"
+
+
+def _written(code: object) -> str:
+    """What was given to sys.exit; of anything but numbers and text its kind, for the rest is foreign code."""
+    return shortened(repr(code), _LONGEST) if type(code) in (int, str) else type(code).__name__
 
 
 @contextlib.contextmanager

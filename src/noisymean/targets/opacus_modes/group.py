@@ -56,6 +56,7 @@ class Group:
                 stdout=subprocess.PIPE,
                 stderr=log,
                 env={**os.environ, "PYTHONPATH": path},
+                start_new_session=True,
             )
             for rank, log in enumerate(self.logs)
         ]

@@ -26,6 +26,7 @@ from noisymean.errors import InvalidInput, check_number
 from noisymean.mechanisms import LEAST_NOISE, SGM, OpacusLoader
 from noisymean.mechanisms.opacus_rate import steps_at_most
 from noisymean.numerics.logs import Array
+from noisymean.targets import underway
 from noisymean.targets.claims import claimed_curve
 from noisymean.targets.opacus_releases.install import installed_version
 from noisymean.targets.opacus_training.sample import SAMPLED
@@ -144,7 +145,10 @@ class OpacusTraining:
 
     def release(self, neighbour: Neighbour, generator: np.random.Generator, trials: int) -> Array:
         """Each trial from a seed of its own."""
-        runs = [self._runs.released(neighbour, int(generator.integers(1 << 63))) for _ in range(trials)]
+        runs = []
+        for index in range(trials):
+            underway.run(index)
+            runs.append(self._runs.released(neighbour, int(generator.integers(1 << 63))))
         return np.stack(runs) if runs else np.empty((0, self.steps, self.dimension))
 
     def centres(self, outputs: Array) -> Iterator[Centre]:
