@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from importlib import import_module
 from time import perf_counter
 from typing import Any
@@ -12,13 +13,14 @@ from noisymean.audit import runner
 from noisymean.audit.distinguishers import Distinguisher, Labelled
 from noisymean.audit.distinguishers import distinguisher as distinguisher_named
 from noisymean.audit.estimate import check_levels, estimate
+from noisymean.audit.isolation import looked_at
 from noisymean.audit.reference import Reference, reference
 from noisymean.audit.result import Audit
 from noisymean.audit.runner import Processes, Workers
 from noisymean.audit.store import Store
 from noisymean.audit.trials import Plan, generator, joined, plan
 from noisymean.audit.verdict import judge
-from noisymean.errors import Undefined
+from noisymean.errors import InvalidInput, Undefined
 from noisymean.tradeoff import TradeOff
 
 # Of the seed's streams, the one for the simulated truth; blocks use the small numbers.
@@ -38,6 +40,8 @@ def audit(
     claim: Any = None,
     truth: Reference | None = None,
     workers: Workers | None = None,
+    isolate: bool = False,
+    trial_timeout: float | None = None,
     store: Store | None = None,
     resume: bool = False,
     progress: Callable[[int], None] = lambda trials: None,
@@ -52,6 +56,10 @@ def audit(
     each round, or a trade-off function. `truth` is the `reference` of another audit of the same target with the same seed, to
     save computing it again.
 
+    `isolate`: trials run in a process of their own, so that whatever a target does ends neither this one nor the judge;
+    `trial_timeout`: and one that takes longer than so many seconds ends the audit. Neither changes a bit of the result. `workers`
+    have both of their own: `Processes(2, isolate=True)`.
+
     >>> from noisymean.mechanisms import EASGM
     >>> mechanism = EASGM(dataset_size=4, dimension=100, sample_rate="0.05", noise_multiplier=10.0)
     >>> result = audit(mechanism, seed=1, trials=1000)
@@ -63,7 +71,13 @@ def audit(
     check_levels(confidence, delta)
     # imported by name, since it computes claims
     entry = import_module("noisymean.targets.entry")
-    target = entry.target_of(target, **{"gradient_seed": seed, **settings})
+    made = partial(entry.target_of, **{"gradient_seed": seed, **settings})
+    apart = isolate or trial_timeout is not None
+    if workers is not None and apart:
+        raise InvalidInput(
+            "isolate", isolate, "left out beside workers", "they have it, and trial_timeout, of their own"
+        )
+    target = looked_at(target, made, limit=trial_timeout) if apart else made(target)
     if not isinstance(distinguisher, Distinguisher):
         distinguisher = distinguisher_named(distinguisher, target)
     what = plan(target, distinguisher, seed=seed, trials=trials)
@@ -74,7 +88,13 @@ def audit(
         # it may have too many terms
         with suppress(Undefined):
             truth = reference(known, target.steps, generator(seed, _REFERENCE))
-    done = runner.run(what, workers or Processes(), store=store, resume=resume, progress=progress)
+    done = runner.run(
+        what,
+        workers or Processes(isolate=isolate, trial_timeout=trial_timeout),
+        store=store,
+        resume=resume,
+        progress=progress,
+    )
     learned = joined([block for block in done.blocks if block.index < training])
     judged = joined([block for block in done.blocks if block.index >= training])
     if not _enough(_runs(learned), _runs(judged), distinguisher):

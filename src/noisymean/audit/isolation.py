@@ -9,9 +9,9 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import islice
 from pathlib import Path
 from time import monotonic
@@ -25,6 +25,7 @@ from noisymean.targets import underway
 from noisymean.targets.files import place_of
 from noisymean.targets.processes import wire
 from noisymean.targets.processes.client import Worker, WorkerFault
+from noisymean.targets.protocol import Target
 from noisymean.targets.underway import Stage
 
 _MODULE = "noisymean.audit.worker"
@@ -247,3 +248,17 @@ def first_look(text: str, *, jobs: int = 1, limit: float | None = None) -> tuple
                 process.worker.close()
     seen = answer["seen"]
     return None if seen is None else (int(seen[0]), int(seen[1]))
+
+
+def looked_at(thing: Any, build: Callable[[Any], Target], *, limit: float | None = None) -> Target:
+    """The target that `build` makes of `thing`; a user's file is first imported, and its function run, in another process."""
+    named_file = isinstance(thing, str | Path) and ".py:" in str(thing)
+    seen = first_look(str(thing), limit=limit) if named_file else None
+    target = build(thing)
+    described = target.configuration()
+    if described["target"] != "callable":
+        return target
+    seen = seen or first_look(f"{described['file']}:{described['attribute']}", limit=limit)
+    one_of_a_file: Any = target
+    found: Target = replace(one_of_a_file, seen=seen)
+    return found

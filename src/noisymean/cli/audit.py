@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
 import typer
 
-from noisymean.audit import Audit, Dask, Processes, Store, audit, distinguisher
+from noisymean.audit import Audit, Store, audit, distinguisher
 from noisymean.audit.audit import training_blocks
 from noisymean.audit.distinguishers import NAMES, Distinguisher, NormalityTest
 from noisymean.audit.estimate import check_levels
-from noisymean.audit.trials import plan
+from noisymean.audit.runner import ClusterGone
+from noisymean.audit.trials import FaultyTrial, plan
 from noisymean.choices import written_as
 from noisymean.cli import gate, options, values
 from noisymean.cli.complaints import Missing, refused
@@ -25,7 +28,9 @@ from noisymean.cli.tables import columns_of, show
 from noisymean.cli.targets import NAMED, Typed, claim_of, target_of
 from noisymean.cli.targets import NAMES as NAMES_OF_TARGETS
 from noisymean.cli.tones import marked
+from noisymean.cli.where import Where
 from noisymean.errors import InvalidInput
+from noisymean.targets.callable_ import UserCallable
 from noisymean.targets.protocol import Target
 from noisymean.targets.registry import first_word
 
@@ -70,8 +75,7 @@ def command(
     seed: Annotated[
         _Text, text("S", "Random seed: the same seed gives the same result [default: a fresh one, printed].")
     ] = None,
-    jobs: Annotated[str, text("J", "Number of processes.")] = "1",
-    dask: Annotated[_Text, text("ADDRESS", "Scheduler of a dask cluster, or local.")] = None,
+    where: Where,
     store: Annotated[_Text, text("FILE", "Store finished trials in this file.")] = None,
     resume: Annotated[bool, options.flag("--resume", "Go on from the trials that --store has.")] = False,
     limits: gate.LimitsOfAudit,
@@ -102,11 +106,12 @@ def command(
     if resume and store is None:
         raise Missing("store", "--resume goes on from it")
     kept = None if store is None else Store.at(Path(store))
-    processes = Processes(values.whole("jobs", jobs))
-    workers = processes if dask is None else Dask(dask, processes.count)
+    workers = where.workers(target)
+    seen = where.seen(target)
 
     def built(number: int) -> tuple[Target, Distinguisher]:
         what = target_of(target, typed, number)
+        what = replace(what, seen=seen) if isinstance(what, UserCallable) else what
         return what, _distinguisher(distinguisher_name, test, what)
 
     def digest(number: int) -> str:
@@ -128,8 +133,12 @@ def command(
     training_blocks(plan(what, judge, seed=number, trials=count), judge)
     if seed is None:
         note(f"seed {number}")
+
+    def stored(store: Store) -> int:
+        return sum(block.trials for block in store.blocks(plan(what, judge, seed=number, trials=count)))
+
     try:
-        with progress(count) as tell:
+        with _kept_is_said(kept, stored, count), progress(count) as tell:
             result = audit(
                 what,
                 judge,
@@ -146,8 +155,7 @@ def command(
     except KeyboardInterrupt:
         # before there was anything to judge
         if kept is not None:
-            blocks = kept.blocks(plan(what, judge, seed=number, trials=count))
-            _say_how_to_go_on(kept, sum(block.trials for block in blocks), count, number)
+            _say_how_to_go_on(kept, stored(kept), count, number)
         raise
     if figure is not None:
         write_plot("plot", result.plot(), figure)
@@ -162,6 +170,17 @@ def command(
             _say_how_to_go_on(kept, result.finished, count, number)
         raise typer.Exit(INTERRUPTED)
     gated.check([gate.of_audit(result)])
+
+
+@contextmanager
+def _kept_is_said(kept: Store | None, finished: Callable[[Store], int], count: int) -> Iterator[None]:
+    """One line says all of it: what went wrong, and what is kept."""
+    try:
+        yield
+    except (FaultyTrial, ClusterGone) as fault:
+        if kept is None:
+            raise
+        raise type(fault)(f"{fault}; {finished(kept):,} of {count:,} trials are in {kept.path}") from None
 
 
 def _usual_trials(target: str, typed: Typed) -> str:

@@ -64,6 +64,7 @@ WANTED = {
     "confidence": Wanted("a number from 0.6 to 1, below 1", "0.95"),
     "seed": Wanted("a whole number >= 0", "1"),
     "jobs": Wanted("a whole number from 1 to 4096", "2"),
+    "trial_timeout": Wanted("a number of seconds > 0", "60"),
     "dask": Wanted("the address of a running scheduler, or local", "local"),
     "store": Wanted("a file to keep finished trials in", "audit.sqlite"),
     "distinguisher": _one_of(["likelihood-ratio", "paper", "learned", "residual"], "likelihood-ratio"),

@@ -71,6 +71,8 @@ def assert_private(
     confidence: float = 0.99,
     seed: int = _SEED,
     sees_factor: float | None = SEES_FACTOR,
+    isolate: bool = False,
+    trial_timeout: float | None = None,
     test: str | None = None,
     **settings: Any,
 ) -> Audit:
@@ -84,14 +86,24 @@ def assert_private(
     A test that passes carries in `.sight` what it would have caught with probability 90 %: the least epsilon of the claimed
     mechanism with less noise (one round of SGM), or of a Gaussian mechanism (every other claim). Where that is more than
     `sees_factor` times the claimed epsilon, the test is refused: it would pass whatever it is shown. None: never refused.
-    `test` names the test that runs this, for the message.
+    `isolate` and `trial_timeout` are those of `noisymean.audit.audit`: a crash, or a trial that hangs, fails this test and no
+    other. `test` names the test that runs this, for the message.
     """
     __tracebackhide__ = True
     if sees_factor is not None:
         check_number("sees_factor", sees_factor, above=1.0, remedy="or None, to refuse no test")
     what = target_of(target, **{"gradient_seed": seed, **settings})
     delta = claim[1] if isinstance(claim, tuple) and claim[1] > 0.0 else _DELTA
-    found = audit(what, seed=seed, trials=trials, confidence=confidence, delta=delta, claim=claim)
+    found = audit(
+        what,
+        seed=seed,
+        trials=trials,
+        confidence=confidence,
+        delta=delta,
+        claim=claim,
+        isolate=isolate,
+        trial_timeout=trial_timeout,
+    )
     if found.verdict is None:
         raise InvalidInput("claim", None, "given for a target that claims nothing", "e.g. claim=(1.0, 1e-5)")
     if found.verdict.word == "violated":
