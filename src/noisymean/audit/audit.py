@@ -17,16 +17,15 @@ from noisymean.audit.isolation import looked_at
 from noisymean.audit.reference import Reference, reference
 from noisymean.audit.result import Audit
 from noisymean.audit.runner import Processes, Workers
+from noisymean.audit.stages import Stages, enough, training_blocks
 from noisymean.audit.store import Store
-from noisymean.audit.trials import Plan, generator, joined, plan
+from noisymean.audit.trials import generator, joined
 from noisymean.audit.verdict import judge
 from noisymean.errors import InvalidInput, Undefined
 from noisymean.tradeoff import TradeOff
 
 # Of the seed's streams, the one for the simulated truth; blocks use the small numbers.
 _REFERENCE = 2**31
-# Runs on each dataset without which nothing can be learned.
-_LEAST_TO_LEARN = 6
 
 
 def audit(
@@ -80,24 +79,23 @@ def audit(
     target = looked_at(target, made, limit=trial_timeout) if apart else made(target)
     if not isinstance(distinguisher, Distinguisher):
         distinguisher = distinguisher_named(distinguisher, target)
-    what = plan(target, distinguisher, seed=seed, trials=trials)
-    training = training_blocks(what, distinguisher)
+    stages = Stages(target, distinguisher, seed, trials)
     claimed: TradeOff | None = entry.claim_of(claim, target.steps)
     claimed = target.claim() if claimed is None else claimed
     if truth is None and (known := target.known()) is not None:
         # it may have too many terms
         with suppress(Undefined):
             truth = reference(known, target.steps, generator(seed, _REFERENCE))
+    who = workers or Processes(isolate=isolate, trial_timeout=trial_timeout)
+    chosen = stages.choose(who, store=store, resume=resume, progress=progress)
+    target, distinguisher, what = chosen.target, chosen.distinguisher, chosen.plan
     done = runner.run(
-        what,
-        workers or Processes(isolate=isolate, trial_timeout=trial_timeout),
-        store=store,
-        resume=resume,
-        progress=progress,
+        what, who, store=store, resume=resume, progress=lambda finished: progress(what.piloted + finished)
     )
+    training = training_blocks(what, distinguisher)
     learned = joined([block for block in done.blocks if block.index < training])
     judged = joined([block for block in done.blocks if block.index >= training])
-    if not _enough(_runs(learned), _runs(judged), distinguisher):
+    if not enough(_runs(learned), _runs(judged), distinguisher):
         # interrupted before there was anything to say
         raise KeyboardInterrupt
     found = estimate(judged, distinguisher.judge(learned, truth), confidence=confidence, delta=delta)
@@ -110,28 +108,15 @@ def audit(
         steps=target.steps,
         distinguisher=distinguisher.name,
         plan=what,
-        finished=sum(block.trials for block in done.blocks),
+        finished=what.piloted + sum(block.trials for block in done.blocks),
         found=found,
         claim=claimed,
         reference=truth,
         verdict=verdict,
         interrupted=done.interrupted,
         seconds=perf_counter() - start,
+        pairs=chosen.pairs,
     )
-
-
-def training_blocks(what: Plan, distinguisher: Distinguisher) -> int:
-    """How many of the first blocks are learned from; an error where that leaves too few runs to learn from or to judge."""
-    training = round(distinguisher.training_share * what.blocks)
-    learned = min(training * what.per_block, what.trials)
-    # half of the trials are runs on the larger dataset
-    if not _enough(learned // 2, (what.trials - learned) // 2, distinguisher):
-        raise Undefined("trials", what.trials, "enough to learn from and to judge", "e.g. 10,000")
-    return training
-
-
-def _enough(learned: int, judged: int, distinguisher: Distinguisher) -> bool:
-    return judged >= 1 and (distinguisher.training_share == 0.0 or learned >= _LEAST_TO_LEARN)
 
 
 def _runs(trials: Labelled) -> int:

@@ -42,6 +42,8 @@ class Audit(Result):
     verdict: TrialVerdict | None
     interrupted: bool
     seconds: float
+    # among so many pairs of datasets this one was chosen, on trials that are not judged; 0: it was given
+    pairs: int = 0
 
     @property
     def power(self) -> float | None:
@@ -163,7 +165,7 @@ class Audit(Result):
         """How it was audited, in a line."""
         trials = f"{self.finished:,} trials"
         if self.interrupted:
-            trials = f"interrupted after {self.finished:,} of {self.plan.trials:,} trials"
+            trials = f"interrupted after {self.finished:,} of {self.plan.trials + self.plan.piloted:,} trials"
         confidence = f"{100.0 * self.found.confidence:g} % confidence"
         return f"{self.distinguisher} distinguisher, {trials}, {confidence}, seed {self.plan.seed}"
 

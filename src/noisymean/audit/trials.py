@@ -2,6 +2,9 @@ r"""The trials of an audit, in blocks, each a pure function of (plan, block): an
 
 Block b of seed S draws from SeedSequence(S, spawn_key=(b, k)): k = 0 runs on D, k = 1 on D', k = 2 and 3 are the distinguisher's
 own coins. Half of the runs are on D and half on D' (the odd one on D). What is kept of a run is its row of features.
+
+A pilot (`stages`) draws from SeedSequence(S, spawn_key=(PILOT, b, 0)) for both datasets: nothing of it comes again in a trial.
+Where the pair of datasets is still to be chosen among K, block b runs on pair b mod K; what fails there is out of the choice.
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, final
 
 import numpy as np
@@ -20,11 +23,13 @@ from noisymean.audit.distinguishers import Distinguisher, Labelled
 from noisymean.errors import InvalidInput, NoisymeanError
 from noisymean.numerics.logs import Array
 from noisymean.targets import registry, underway
-from noisymean.targets.protocol import Neighbour, Target, TrialFault
+from noisymean.targets.protocol import Besides, Neighbour, Target, TrialFault, Undecided
 
 MOST_TRIALS = 10**9
 # What a seed means. Changes when the same plan would give other numbers.
 STREAM = 1
+# Of the seed's streams, that of pilots; blocks use the small numbers.
+PILOT = 2**31 + 1
 # Numbers released in a block, and how many of them are held at once.
 _BLOCK_NUMBERS, _HELD_NUMBERS = 1 << 24, 1 << 23
 _MOST_PER_BLOCK = 500
@@ -68,13 +73,24 @@ class Plan:
         trials = min(self.per_block, self.trials - block * self.per_block)
         return trials - trials // 2, trials // 2
 
+    @cached_property
+    def piloted(self) -> int:
+        """Trials of the pilot that chose what is looked at, besides those of this plan."""
+        return int(json.loads(self.distinguisher).get("piloted", 0))
+
     def configuration(self) -> dict[str, Any]:
-        """All that decides the trials, as JSON: the digest is its hash."""
-        described = {"target": json.loads(self.target), "distinguisher": json.loads(self.distinguisher)}
-        return {"stream": STREAM, **asdict(self), **described}
+        """All that decides the trials, as JSON: the digest is its hash. An aim of thousands of numbers is named by its own."""
+        how = json.loads(self.distinguisher)
+        if "aim" in how:
+            how["aim"] = hashlib.sha256(canonical(how["aim"]).encode()).hexdigest()
+        return {"stream": STREAM, **asdict(self), "target": json.loads(self.target), "distinguisher": how}
 
     def digest(self) -> str:
         """The name under which a store files the blocks."""
+        return self._digest
+
+    @cached_property
+    def _digest(self) -> str:
         return hashlib.sha256(canonical(self.configuration()).encode()).hexdigest()
 
 
@@ -140,10 +156,24 @@ def _built(target: str, distinguisher: str) -> tuple[Target, Distinguisher]:
     return what, distinguishers.rebuilt(json.loads(distinguisher), what)
 
 
+@lru_cache(maxsize=16)
+def _on_one_of(target: str, distinguisher: str, which: int) -> tuple[Target, Distinguisher]:
+    """The same on one of the pairs that it leaves open."""
+    undecided, _ = _built(target, distinguisher)
+    assert isinstance(undecided, Undecided)
+    pair = undecided.pairs()[which]
+    return pair, distinguishers.rebuilt(json.loads(distinguisher), pair)
+
+
 def _side(what: Plan, index: int, number: int, neighbour: Neighbour) -> Array:
     """The features of a block's runs on D (number 0) or on D' (number 1)."""
     target, distinguisher = _built(what.target, what.distinguisher)
+    pairs = target.pairs() if isinstance(target, Undecided) else ()
+    if pairs:
+        target, distinguisher = _on_one_of(what.target, what.distinguisher, index % len(pairs))
     source, coins = generator(what.seed, index, number), generator(what.seed, index, 2 + number)
+    if distinguisher.paired:
+        source = generator(what.seed, PILOT, index, 0)
     runs = what.runs(index)[number]
     at_once = max(1, _HELD_NUMBERS // max(1, target.dimension * target.steps))
     found = []
@@ -153,6 +183,9 @@ def _side(what: Plan, index: int, number: int, neighbour: Neighbour) -> Array:
                 outputs = _released(target, neighbour, source, min(at_once, runs - first))
             found.append(_finite(distinguisher.features(outputs, coins)))
         except TrialFault as fault:
+            if pairs:
+                # there are others
+                return np.full((runs, 1), np.nan)
             raise FaultyTrial(
                 f"{target.name}, {named(what, index, number, first + fault.index)}: {fault.reason}"
             ) from None
@@ -173,7 +206,7 @@ def runs_one_by_one(what: Plan) -> bool:
 
 def _released(target: Target, neighbour: Neighbour, source: np.random.Generator, count: int) -> Array:
     outputs = target.release(neighbour, source, count)
-    wanted = (count, target.steps, target.dimension)
+    wanted = (count, target.steps, target.dimension + (target.beside() if isinstance(target, Besides) else 0))
     if outputs.shape != wanted:
         raise TrialFault(0, f"released (rounds, numbers) {outputs.shape[1:]}, but {wanted[1:]} was promised")
     return outputs

@@ -12,11 +12,11 @@ from typing import Annotated, TypeAlias
 import typer
 
 from noisymean.audit import Audit, Store, audit, distinguisher
-from noisymean.audit.audit import training_blocks
 from noisymean.audit.distinguishers import NAMES, Distinguisher, NormalityTest
 from noisymean.audit.estimate import check_levels
 from noisymean.audit.runner import ClusterGone
-from noisymean.audit.trials import FaultyTrial, plan
+from noisymean.audit.stages import Stages
+from noisymean.audit.trials import FaultyTrial
 from noisymean.choices import written_as
 from noisymean.cli import gate, options, values
 from noisymean.cli.complaints import Missing, refused
@@ -115,7 +115,7 @@ def command(
         return what, _distinguisher(distinguisher_name, test, what)
 
     def digest(number: int) -> str:
-        return plan(*built(number), seed=number, trials=count).digest()
+        return Stages(*built(number), number, count).first().digest()
 
     if seed is not None:
         number = values.whole("seed", seed)
@@ -130,15 +130,11 @@ def command(
             "claim_epsilon", f"nothing is claimed for {what.name}, so --fail-on-violation has nothing to judge"
         )
     # what is wrong is said before anything else is
-    training_blocks(plan(what, judge, seed=number, trials=count), judge)
+    stages = Stages(what, judge, number, count)
     if seed is None:
         note(f"seed {number}")
-
-    def stored(store: Store) -> int:
-        return sum(block.trials for block in store.blocks(plan(what, judge, seed=number, trials=count)))
-
     try:
-        with _kept_is_said(kept, stored, count), progress(count) as tell:
+        with _kept_is_said(kept, stages.kept_in, count), progress(count) as tell:
             result = audit(
                 what,
                 judge,
@@ -155,7 +151,7 @@ def command(
     except KeyboardInterrupt:
         # before there was anything to judge
         if kept is not None:
-            _say_how_to_go_on(kept, stored(kept), count, number)
+            _say_how_to_go_on(kept, stages.kept_in(kept), count, number)
         raise
     if figure is not None:
         write_plot("plot", result.plot(), figure)

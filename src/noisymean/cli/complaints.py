@@ -70,6 +70,12 @@ WANTED = {
     "distinguisher": _one_of(["likelihood-ratio", "paper", "learned", "residual"], "likelihood-ratio"),
     "test": _one_of(["ks", "chi2", "ad", "shapiro"], "ks"),
     "gradients": _one_of(["random", "zero", "aligned", "opposed"], "random"),
+    "start": Wanted(
+        "--gradients, one of random, zero, aligned, opposed, spread, long, crowd",
+        "random",
+        "e.g. --gradients random",
+        ("random", "zero", "aligned", "opposed", "spread", "long", "crowd"),
+    ),
     "structure": Wanted(
         "--gradients, one of zero, aligned, opposed", "zero", "e.g. --gradients zero", ("zero", "aligned", "opposed")
     ),

@@ -25,6 +25,7 @@ from noisymean.targets.protocol import Structure, Target
 from noisymean.targets.records import Gradients
 from noisymean.targets.registry import NAMES as LIBRARIES
 from noisymean.targets.registry import RUNNABLES, first_word
+from noisymean.targets.starts import Start
 
 _Text: TypeAlias = str | None
 
@@ -69,7 +70,8 @@ class Typed(options.Group):
         _Text,
         options.text(
             "KIND",
-            "Gradients of the records: random, zero, aligned or opposed [default: random].",
+            "Gradients of the records: random, zero, aligned or opposed; for FILE.py:NAME also spread, long or crowd"
+            " [default: random; for FILE.py:NAME the audit chooses].",
             autocompletion=options.of_option("gradients"),
         ),
     ] = None
@@ -246,7 +248,7 @@ def _on_gradients(kind: str, text: str, typed: Typed, seed: int) -> Target:
         text,
         **typed.settings(),
         mechanism=mechanism,
-        gradients=values.choice("gradients", typed.gradients or Gradients.RANDOM.value, Gradients),
+        gradients=None if typed.gradients is None else values.choice("start", typed.gradients, Start),
         gradient_seed=seed,
     )
 

@@ -147,7 +147,7 @@ def command(found: Audit, target: Target, claim: Claim | None, test: str | None)
     if place is None or described is None or (isinstance(target, OnPair) and isinstance(claim, SGM)):
         return f"python -m pytest {shlex.quote(test)}" if test else f"the same call, with seed={found.plan.seed}"
     words = ["noisymean", "audit", *place, *described]
-    words += ["--trials", str(found.plan.trials), "--confidence", repr(found.found.confidence)]
+    words += ["--trials", str(found.plan.trials + found.plan.piloted), "--confidence", repr(found.found.confidence)]
     words += ["--delta", repr(found.found.delta), "--seed", str(found.plan.seed)]
     return shlex.join(words)
 

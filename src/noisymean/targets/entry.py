@@ -16,6 +16,7 @@ from noisymean.targets.functions import is_builder, of_callable, takes_gradients
 from noisymean.targets.protocol import BuiltIn, Runnable, Structure, Target
 from noisymean.targets.records import Gradients
 from noisymean.targets.registry import NAMES, first_word, runnable_named
+from noisymean.targets.starts import Start
 from noisymean.tradeoff import TradeOff
 
 # epsilon, (epsilon, delta), SGM(...) for each round, or a trade-off function
@@ -47,8 +48,8 @@ def target_of(thing: Any, *, gradient_seed: int = 0, **settings: Any) -> Target:
 
     A function of (extra_record, generator) has datasets of its own and takes no settings. Everything else runs on gradients of
     our making: `dataset_size`, `dimension`, `sample_rate` or `batch_size`, `noise_multiplier`, and optionally `max_grad_norm`,
-    `gradients` (random, zero, aligned, opposed), `rows`, `steps`, `mechanism` (its name, where it is known). `gradient_seed`
-    chooses random directions.
+    `gradients` (random, zero, aligned, opposed; of a function also spread, long, crowd, or none: an audit chooses), `rows`,
+    `steps`, `mechanism` (its name, where it is known). `gradient_seed` chooses random directions.
     """
     if isinstance(thing, Mechanism):
         from noisymean.targets.synthetic import Synthetic
@@ -82,7 +83,7 @@ def _of_file(text: str, settings: dict[str, Any], seed: int) -> Target:
 def _on_pair(text: str, settings: dict[str, Any], seed: int) -> Target:
     from noisymean.targets.on_pair import OnPair
 
-    return _made(OnPair, {**settings, "runnable": text, "gradient_seed": seed})
+    return _made(OnPair, {**settings, "runnable": text, "gradient_seed": seed}, Start)
 
 
 def _of_opacus(text: str, settings: dict[str, Any]) -> Target:
@@ -106,7 +107,7 @@ def _of_opacus(text: str, settings: dict[str, Any]) -> Target:
     return _made(OpacusTarget, {**given, "library": library, "records": records, "sampling": sampling})
 
 
-def _made(kind: Any, settings: dict[str, Any]) -> Target:
+def _made(kind: Any, settings: dict[str, Any], allowed: type[Enum] = Gradients) -> Target:
     """A target of that class; a setting that it does not have, or lacks, is named."""
     known = {one.name: one for one in fields(kind)}
     unknown = {name: value for name, value in settings.items() if name not in known}
@@ -114,8 +115,8 @@ def _made(kind: Any, settings: dict[str, Any]) -> Target:
     for name, one in known.items():
         if name not in settings and one.default is MISSING and one.default_factory is MISSING:
             raise InvalidInput(name, None, "given", f"{kind.__name__} cannot be run without it")
-    if "gradients" in settings:
-        settings["gradients"] = _choice("gradients", settings["gradients"], Gradients)
+    if settings.get("gradients") is not None:
+        settings["gradients"] = _choice("gradients", settings["gradients"], allowed)
     if settings.get("adjacency") is not None:
         settings["adjacency"] = _choice("adjacency", settings["adjacency"], Adjacency)
     if settings.get("sample_rate") is not None:

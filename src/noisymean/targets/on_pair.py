@@ -6,8 +6,8 @@ test is sound whatever is run, since it is fixed before a trial is seen; told wr
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, final
@@ -17,6 +17,7 @@ import numpy as np
 from noisymean.errors import InvalidInput, check_number
 from noisymean.mechanisms import LEAST_NOISE, SGM, Mechanism
 from noisymean.numerics.logs import Array
+from noisymean.targets import underway
 from noisymean.targets.callable_ import attached_claim
 from noisymean.targets.claims import claimed_curve
 from noisymean.targets.files import check_unchanged, how_to, place_of, sha256_of, trials_of
@@ -34,8 +35,8 @@ from noisymean.targets.protocol import (
     TrialFault,
     check_steps,
 )
-from noisymean.targets.records import Gradients
 from noisymean.targets.registry import runnable_named
+from noisymean.targets.starts import Start
 from noisymean.targets.synthetic import mechanism_at
 from noisymean.tradeoff import TradeOff
 
@@ -60,7 +61,8 @@ class OnPair:
     sample_rate: Fraction | None = None
     batch_size: int | None = None
     max_grad_norm: float = 0.1
-    gradients: Gradients = Gradients.RANDOM
+    # None: left open, for an audit to choose (`starts`)
+    gradients: Start | None = None
     rows: tuple[tuple[float, ...], ...] | None = None
     steps: int = 1
     gradient_seed: int = 0
@@ -87,6 +89,9 @@ class OnPair:
             object.__setattr__(self, "runnable", f"{file.resolve()}:{attribute}")
             object.__setattr__(self, "file", str(file.resolve()))
             object.__setattr__(self, "sha256", sha256_of(file))
+        if self.gradients is None and (self.mechanism is not None or self.rows is not None):
+            # nothing is left to choose
+            object.__setattr__(self, "gradients", Start.RANDOM)
         self._check_sampling()
         self.told  # noqa: B018 - a mechanism that does not exist at this size is refused now
 
@@ -104,7 +109,7 @@ class OnPair:
 
     @property
     def name(self) -> str:
-        what = "given" if self.rows is not None else self.gradients.value
+        what = "given" if self.rows is not None else "any" if self.gradients is None else self.gradients.value
         drawn = f"b={self.batch_size}" if self.sample_rate is None else f"q={float(self.sample_rate):.6g}"
         return (
             f"{self._run.name}, {what} gradients: N={self.dataset_size} n={self.dimension} {drawn}"
@@ -133,7 +138,41 @@ class OnPair:
         """Of D', before clipping."""
         if self.rows is not None:
             return np.asarray(self.rows, np.float64)
-        return self.gradients.rows(self.dataset_size + 1, self.dimension, self.max_grad_norm, self.gradient_seed)
+        count, start = self.dataset_size + 1, self.gradients or Start.RANDOM
+        return start.rows(count, self.dimension, self.max_grad_norm, self.gradient_seed, self._usual_batch)
+
+    @property
+    def _usual_batch(self) -> float:
+        """Records in a batch of D, on average."""
+        return float(self.batch_size or self.dataset_size * (self.sample_rate or 1))
+
+    def pairs(self) -> Sequence[OnPair]:
+        """One for each start, where none is given."""
+        return self._pairs
+
+    def unchosen(self) -> OnPair:
+        """Random directions, where nothing is chosen: no gradient is zero, which some functions divide by."""
+        return replace(self, gradients=self.gradients or Start.RANDOM)
+
+    @cached_property
+    def _pairs(self) -> Sequence[OnPair]:
+        if self.gradients is not None:
+            return ()
+        made = [replace(self, gradients=start) for start in Start]
+        for one in made:
+            # a file is executed once
+            vars(one)["_run"] = self._run
+        return made
+
+    def pulls(self) -> Array:
+        """The record's gradient, and what the others have in common."""
+        rows = self._gradients
+        return np.stack([rows[-1], rows[:-1].mean(axis=0)])
+
+    def scales(self) -> tuple[float, ...]:
+        """Of the noise of a sum, and of that sum over the usual batch."""
+        noise = self.noise_multiplier * self.max_grad_norm
+        return 1.0, noise, noise / self._usual_batch
 
     @cached_property
     def told(self) -> Mechanism | None:
@@ -146,7 +185,7 @@ class OnPair:
         """Gradients are known; the mechanism only if it was told."""
         if self.told is None:
             return None
-        if self.rows is None and self.gradients.structure is not None:
+        if self.rows is None and self.gradients is not None and self.gradients.structure is not None:
             return Known(self.told, self.max_grad_norm, structured=self.gradients.structure, told=True)
         lengths = np.linalg.norm(self._gradients, axis=1, keepdims=True)
         clipped = self._gradients * np.minimum(1.0, self.max_grad_norm / np.maximum(lengths, 1e-300))
@@ -166,10 +205,42 @@ class OnPair:
         setting = self._setting(size)
 
         def once(source: np.random.Generator, index: int) -> Array:
-            seed, sigma, bound = int(source.integers(1 << 63)), self.noise_multiplier, self.max_grad_norm
+            seed = int(source.integers(1 << 63))
             try:
-                return self._run.run(Request(setting, self._gradients[:size], sigma, bound, self.steps, seed))
+                return self._once(self._request(setting, self._gradients[:size], seed))
             except Raised as fault:
                 raise TrialFault(index, f"{fault}; {how_to(source)}") from fault
 
-        return trials_of(once, (self.steps, self.dimension), generator, trials)
+        # where there is nothing to hide, no noise may be what it does: that is for the attacker to see
+        silent = neighbour is Neighbour.SMALLER and not self._gradients[:size].any()
+        shape = (self.steps, self.dimension + self.beside())
+        return trials_of(once, shape, generator, trials, may_be_constant=silent)
+
+    def _request(self, setting: Setting, gradients: Array, seed: int) -> Request:
+        return Request(setting, gradients, self.noise_multiplier, self.max_grad_norm, self.steps, seed)
+
+    def _once(self, request: Request) -> Array:
+        """A run; what comes beside the release is seen as well, unless the mechanism is told and the test is made for it."""
+        if self.told is not None or not isinstance(self._run, FunctionOfGradients):
+            return self._run.run(request)
+        found, unit = self._run.parts(request)
+        return np.array([np.append(one.release * unit, one.beside) for one in found])
+
+    def beside(self) -> int:
+        """Numbers that come beside the release, by a first run."""
+        return self._beside
+
+    @cached_property
+    def _beside(self) -> int:
+        if self.told is not None or not isinstance(self._run, FunctionOfGradients):
+            return 0
+        size = self.dataset_size
+        try:
+            with underway.doing(underway.Stage.FIRST_RUN):
+                return (
+                    int(self._once(self._request(self._setting(size), self._gradients[:size], 0)).shape[1])
+                    - self.dimension
+                )
+        except Raised:
+            # it is said of a trial, which can be run again
+            return 0

@@ -19,7 +19,7 @@ What is released is the noisy mean itself, (sum of the batch's clipped gradients
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
@@ -83,6 +83,8 @@ class Request:
     moving_bound: bool = False
     # the noise is the one that it calibrates for itself, not the one that is asked for
     own_noise: bool = False
+    # the release alone is asked for: what comes beside it is looked at elsewhere
+    alone: bool = False
 
 
 @final
@@ -261,3 +263,33 @@ class Onlooked(Protocol):
 
     def centres(self, outputs: Array) -> Iterator[Centre]:
         """Of each round of one trial, shape (steps, dimension), from what was released before it."""
+
+
+@runtime_checkable
+class Pulled(Protocol):
+    """A target whose gradients are known, and what is done with them is not."""
+
+    def pulls(self) -> Array:
+        """Rows along which records pull a release: that of the record that D lacks first."""
+
+    def scales(self) -> tuple[float, ...]:
+        """Scales of the noise as it may be drawn: where it is of low precision, it is on a grid in units of one of them."""
+
+
+@runtime_checkable
+class Besides(Protocol):
+    """A target that may return more numbers than it promised: whoever sees the release sees what comes beside it."""
+
+    def beside(self) -> int:
+        """How many more there are in each round, known once it has run."""
+
+
+@runtime_checkable
+class Undecided(Protocol):
+    """A target that leaves open which pair of datasets is run."""
+
+    def pairs(self) -> Sequence[Target]:
+        """The pairs to choose from, first the one that is taken unless another is better; none where it is decided."""
+
+    def unchosen(self) -> Target:
+        """The pair that is run where there are too few trials to choose."""

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from noisymean.audit.distinguishers.aim import Aim
 from noisymean.audit.distinguishers.base import Distinguisher, Judge, Labelled
-from noisymean.audit.distinguishers.learned import Learned
+from noisymean.audit.distinguishers.learned import VERSION, Learned, Pilot, View
+from noisymean.audit.distinguishers.learned_first import LearnedFirst
 from noisymean.audit.distinguishers.likelihood_ratio import LikelihoodRatio
 from noisymean.audit.distinguishers.paper import NormalityTest, PaperVote
 from noisymean.audit.distinguishers.residual import Residual
@@ -22,9 +24,11 @@ __all__ = [
     "Judge",
     "Labelled",
     "Learned",
+    "LearnedFirst",
     "LikelihoodRatio",
     "NormalityTest",
     "PaperVote",
+    "Pilot",
     "Residual",
     "distinguisher",
     "rebuilt",
@@ -42,7 +46,7 @@ def distinguisher(
         case "paper":
             return PaperVote(_needed(known, "paper", target), test)
         case "learned":
-            return Learned(known)
+            return Learned.on(target)
         case "residual":
             return Residual(_onlooked(target))
         case _:
@@ -51,6 +55,16 @@ def distinguisher(
 
 def rebuilt(configuration: Mapping[str, Any], target: Target) -> Distinguisher:
     """In another process, from its configuration."""
+    match configuration["distinguisher"]:
+        case "learned" if "version" not in configuration:
+            return LearnedFirst(target.known())
+        case "learned" | "pilot" if configuration["version"] != VERSION:
+            raise InvalidInput("distinguisher", f"learned, version {configuration['version']}", f"version {VERSION}")
+        case "learned":
+            aim = Aim.from_plain(configuration["aim"]) if "aim" in configuration else None
+            return Learned(View.of(target), aim, configuration.get("piloted", 0))
+        case "pilot":
+            return Pilot(Learned.on(target), configuration["trials"], configuration["whole"])
     return distinguisher(configuration["distinguisher"], target, NormalityTest(configuration.get("test", "ks")))
 
 

@@ -50,6 +50,8 @@ class Distinguisher(ABC):
     name: ClassVar[str]
     # share of the trials that are set aside to learn from, and are never judged
     training_share: ClassVar[float]
+    # whether runs on D and on D' are from the same seeds, two by two: only where none of them is judged
+    paired: ClassVar[bool] = False
 
     @abstractmethod
     def configuration(self) -> Mapping[str, Any]:

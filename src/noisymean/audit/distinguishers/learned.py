@@ -1,100 +1,138 @@
 r"""A test that is learned, for a target of which only releases are known.
 
-Features of a round are cheap: log |o|^2, the coordinates' mean, fourth moment and extreme, the coordinates themselves where they
-are few, projections on gradients where those are known; over rounds they are averaged. In batches that are not drawn by Poisson
-sampling a record is in one round of an epoch, which an average blurs: there the extremes are features, too. A logistic
-regression on them and their products is fitted on trials that are set aside: two thirds of those for the fit, one third for the
-thresholds. It is judged on fresh trials, so a bad fit costs power, never soundness.
+What is looked at comes from `summaries`, which are the same for every target, and from `aim`, which a pilot has found for this
+one. A classifier is fitted to that on trials that are set aside (`learner`). It is judged on fresh trials, so a bad choice at any
+of the three costs power, never soundness.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, ClassVar, final
 
 import numpy as np
 
-from noisymean.audit.distinguishers.base import Distinguisher, Judge, Labelled, best_threshold, spread
+from noisymean.audit.distinguishers import learner, summaries
+from noisymean.audit.distinguishers.aim import Aim, aim_of, folded
+from noisymean.audit.distinguishers.base import Distinguisher, Judge, Labelled
 from noisymean.audit.reference import Reference
-from noisymean.errors import MissingDependency
 from noisymean.numerics.logs import Array
-from noisymean.targets.protocol import Known
+from noisymean.targets.protocol import Known, Pulled, Target
 
-# Coordinates that are few enough to be features themselves.
-_FEW = 24
-_FIT_SHARE = 2.0 / 3.0
+# What its features mean. Changes when the same trials would give other numbers.
+VERSION = 2
+# So many gradients are projected on, each by itself; of more, the record's and the mean of the others.
+_FEW_ROWS = 32
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class View:
+    """What is known of a release before it is made: directions in which it is pulled, scales at which noise may be drawn."""
+
+    rows: Array | None = None
+    scales: tuple[float, ...] = (1.0,)
+
+    @classmethod
+    def of(cls, target: Target) -> View:
+        if isinstance(target, Pulled):
+            return cls(_unit(target.pulls()), target.scales())
+        return cls(_rows_of(target.known()))
+
+
+def _rows_of(known: Known | None) -> Array | None:
+    """The record's gradient first; None where none is known, or where all are along the first axis."""
+    if known is None or known.gradients is None:
+        return None
+    rows = known.gradients[::-1]
+    return _unit(rows if len(rows) <= _FEW_ROWS else np.stack([rows[0], rows[1:].mean(axis=0)]))
+
+
+def _unit(rows: Array) -> Array:
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    return np.asarray(rows / np.where(lengths > 0.0, lengths, 1.0))
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Learned(Distinguisher):
-    """Score: the log-odds of a logistic regression."""
+    """Score: the log-odds of a classifier."""
 
-    known: Known | None = None
+    view: View = field(default_factory=View)
+    aim: Aim | None = None
+    # trials that found the aim, and were not judged
+    piloted: int = 0
     name: ClassVar[str] = "learned"
-    training_share: ClassVar[float] = 0.3
+    training_share: ClassVar[float] = 0.25
+
+    @classmethod
+    def on(cls, target: Target) -> Learned:
+        """Not aimed yet."""
+        return cls(View.of(target))
 
     def configuration(self) -> Mapping[str, Any]:
-        extremes = {"extremes": True} if self._in_epochs else {}
-        return {"distinguisher": self.name, "projections": self._rows is not None, **extremes}
+        aimed = {} if self.aim is None else {"aim": asdict(self.aim)}
+        piloted = {"piloted": self.piloted} if self.piloted else {}
+        return {"distinguisher": self.name, "version": VERSION, **piloted, **aimed}
 
-    @property
-    def _in_epochs(self) -> bool:
-        return self.known is not None and not self.known.mechanism.is_poisson
-
-    @property
-    def _rows(self) -> Array | None:
-        return None if self.known is None else self.known.gradients
+    def aimed(self, aim: Aim | None, piloted: int) -> Learned:
+        """The same, with what a pilot has found."""
+        return replace(self, aim=aim, piloted=piloted)
 
     def features(self, outputs: Array, generator: np.random.Generator) -> Array:
-        n = outputs.shape[-1]
-        mean = outputs.mean(axis=-1)
-        square = np.einsum("tsn,tsn->ts", outputs, outputs)
-        quiet = np.where(square > 0.0, square, 1.0)
-        fourth = np.einsum("tsn,tsn,tsn,tsn->ts", *([outputs] * 4)) if n <= 4096 else quiet**2
-        columns = [
-            np.log(quiet),
-            mean * np.sqrt(n / quiet) * np.sqrt(n),
-            fourth * n / quiet**2,
-            np.log(np.maximum(np.abs(outputs).max(axis=-1), 1e-300)),
+        rows, n = self.view.rows, outputs.shape[-1]
+        if rows is not None and rows.shape[1] < n:
+            # what comes beside the release is pulled by nothing that is known
+            rows = np.pad(rows, ((0, 0), (0, n - rows.shape[1])))
+        z = folded(outputs) if self.aim is None else self.aim.standardised(outputs)
+        found = [
+            summaries.sizes(outputs, z),
+            summaries.blocks(z),
+            summaries.lattice(outputs, self.view.scales),
+            summaries.steps(outputs, None if rows is None else rows[0]),
+            # where nothing is known the first axis is the record's: gradients with a structure are along it
+            summaries.along(outputs, rows) if rows is not None else summaries.along(outputs[:, :, :1], np.ones((1, 1))),
         ]
-        found = [column.mean(axis=1)[:, None] for column in columns]
-        if n <= _FEW:
-            found.append(outputs.mean(axis=1))
-        elif self._rows is not None:
-            found.append(np.einsum("tsn,gn->tg", outputs, self._rows, optimize=True))
-        else:
-            found.append(outputs[:, :, :1].mean(axis=1))
-        if self._in_epochs and outputs.shape[1] > 1:
-            # along the gradient of the record: u is the first axis
-            along = outputs[:, :, 0] if self._rows is None else outputs @ self._rows[-1]
-            found.append(np.column_stack([along.max(axis=1), along.min(axis=1)]))
-        return np.hstack(found)
+        return np.hstack(found if self.aim is None else [*found, self.aim.features(z)])
 
     def judge(self, training: Labelled, reference: Reference | None) -> Judge:
-        try:
-            from sklearn.linear_model import LogisticRegression
-            from sklearn.pipeline import make_pipeline
-            from sklearn.preprocessing import PolynomialFeatures, StandardScaler
-        except ImportError:
-            raise MissingDependency("scikit-learn", "audit") from None
-        sides = (training.smaller, training.larger)
-        cuts = [int(np.ceil(_FIT_SHARE * len(side))) for side in sides]
-        rows = np.vstack([side[:cut] for side, cut in zip(sides, cuts, strict=True)])
-        labels = np.repeat([0, 1], cuts)
-        degree = 2 if rows.shape[1] <= 40 else 1
-        model = make_pipeline(
-            StandardScaler(),
-            PolynomialFeatures(degree, include_bias=False),
-            StandardScaler(),
-            LogisticRegression(C=0.3, max_iter=2000),
+        return learner.judge(training)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Pilot(Distinguisher):
+    """What is kept of a pilot: the features of the test that is to be aimed, and (`whole`) the numbers of the release."""
+
+    test: Learned
+    # of all stages of the audit together: another number of them is another audit
+    trials: int
+    whole: bool
+    name: ClassVar[str] = "pilot"
+    training_share: ClassVar[float] = 0.0
+    paired: ClassVar[bool] = True
+
+    def configuration(self) -> Mapping[str, Any]:
+        return {"distinguisher": self.name, "version": VERSION, "trials": self.trials, "whole": self.whole}
+
+    def features(self, outputs: Array, generator: np.random.Generator) -> Array:
+        found = self.test.features(outputs, generator)
+        if not self.whole:
+            return found
+        numbers = folded(outputs)
+        roots = np.sqrt((numbers * numbers).mean(axis=1))
+        many = np.full((len(found), 1), numbers.shape[-1])
+        return np.hstack([many, found, numbers.mean(axis=1), roots])
+
+    def judge(self, training: Labelled, reference: Reference | None) -> Judge:
+        raise NotImplementedError("a pilot is not judged")
+
+    @staticmethod
+    def aim(kept: Labelled) -> Aim:
+        """What the last 2 n numbers of each row show; the first is n."""
+        numbers = int(kept.smaller[0, 0])
+        smaller, larger = (
+            side[:, -2 * numbers :].reshape(len(side), 2, numbers) for side in (kept.smaller, kept.larger)
         )
-        model.fit(rows, labels)
-
-        def score(features: Array) -> Array:
-            return np.asarray(model.decision_function(features), dtype=np.float64)
-
-        smaller, larger = (score(side[cut:]) for side, cut in zip(sides, cuts, strict=True))
-        main = best_threshold(smaller, larger)
-        return Judge(score, main, spread(smaller, larger, main))
+        return aim_of(smaller, larger)
