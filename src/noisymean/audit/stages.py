@@ -52,6 +52,18 @@ class Chosen:
 
 @final
 @dataclass(frozen=True, eq=False)
+class Ran:
+    """What was chosen, and the trials: to learn from, and to judge."""
+
+    chosen: Chosen
+    learned: Labelled
+    judged: Labelled
+    finished: int
+    interrupted: bool
+
+
+@final
+@dataclass(frozen=True, eq=False)
 class Stages:
     """An audit of so many trials in all."""
 
@@ -139,6 +151,28 @@ class Stages:
         test = test.aimed(aim, spent)
         return Chosen(target, test, self._last(target, test, spent), pairs)
 
+    def run(
+        self,
+        workers: Workers,
+        *,
+        store: Store | None = None,
+        resume: bool = False,
+        progress: Callable[[int], None] = lambda trials: None,
+    ) -> Ran:
+        """All of it; KeyboardInterrupt where it was stopped before there was anything to judge."""
+        chosen = self.choose(workers, store=store, resume=resume, progress=progress)
+        what = chosen.plan
+        done = runner.run(
+            what, workers, store=store, resume=resume, progress=lambda finished: progress(what.piloted + finished)
+        )
+        training = training_blocks(what, chosen.distinguisher)
+        learned = joined([block for block in done.blocks if block.index < training])
+        judged = joined([block for block in done.blocks if block.index >= training])
+        if not _enough(_runs(learned), _runs(judged), chosen.distinguisher):
+            raise KeyboardInterrupt
+        finished = what.piloted + sum(block.trials for block in done.blocks)
+        return Ran(chosen, learned, judged, finished, done.interrupted)
+
     def check_store(self, store: Store) -> None:
         """Refuse a store with this audit by the learned test of before: none of its trials would count."""
         target = self._usual()
@@ -208,11 +242,16 @@ def training_blocks(what: Plan, distinguisher: Distinguisher) -> int:
     training = round(distinguisher.training_share * what.blocks)
     learned = min(training * what.per_block, what.trials)
     # half of the trials are runs on the larger dataset
-    if not enough(learned // 2, (what.trials - learned) // 2, distinguisher):
+    if not _enough(learned // 2, (what.trials - learned) // 2, distinguisher):
         raise Undefined("trials", what.trials, "enough to learn from and to judge", "e.g. 10,000")
     return training
 
 
-def enough(learned: int, judged: int, distinguisher: Distinguisher) -> bool:
+def _enough(learned: int, judged: int, distinguisher: Distinguisher) -> bool:
     """Whether so many runs on each dataset say anything."""
     return judged >= 1 and (distinguisher.training_share == 0.0 or learned >= _LEAST_TO_LEARN)
+
+
+def _runs(trials: Labelled) -> int:
+    """On the dataset that has fewer."""
+    return int(min(trials.smaller.shape[0], trials.larger.shape[0]))
