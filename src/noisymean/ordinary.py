@@ -36,9 +36,13 @@ def content(path: Path | str, most: int) -> bytes:
 def is_free(path: Path) -> bool:
     """Whether a file may be put there: nothing is in its place but an ordinary file, or a link to one."""
     try:
-        return path.is_file() or not os.path.lexists(path)
+        os.lstat(path)
+    except FileNotFoundError:
+        return True
     except (OSError, ValueError):
+        # no name at all (a zero in it), or one that cannot be there
         return False
+    return path.is_file()
 
 
 def _at_once(path: str, flags: int) -> int:

@@ -122,4 +122,12 @@ def test_only_ordinary_files_are_opened(there: Path) -> None:
     assert ordinary.is_free(Path("link.py"))
     assert ordinary.is_free(Path("new.py"))
     assert not any(ordinary.is_free(Path(f"{kind}.py")) for kind in KINDS)
+    assert not ordinary.is_free(Path("fine.py", "below.py"))
     (there / "link.py").unlink()
+
+
+def test_a_name_that_no_file_can_have_is_refused_before_anything_is_worked_out() -> None:
+    """Found by random command lines: the whole name a zero byte was free, and the answer could not be put there."""
+    result = run(*f"statement {_RUN} --out".split(), "\0")
+    assert (result.code, result.out, len(result.err.splitlines())) == (2, "", 1)
+    assert result.err.startswith("error: --out=\\x00: must be")
