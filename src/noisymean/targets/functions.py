@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, final
@@ -27,13 +27,17 @@ import numpy as np
 from noisymean.errors import InvalidInput
 from noisymean.numerics.logs import Array
 from noisymean.targets.files import loaded
-from noisymean.targets.foreign import Misbehaved, call
+from noisymean.targets.foreign import Misbehaved, call, message_of
+from noisymean.targets.parts import Parts, parts_of
 from noisymean.targets.protocol import BuiltIn, Knob, Raised, Request, Runnable
+from noisymean.targets.returned import NotNumbers, numbers_of
 
 # Gradients of almost nothing instead of zero: a function may divide by their length.
 _FAINT = 1e-12
 # What cancels is this small next to the noise.
 _CANCELLED = 1e-9
+# of a bound that is built in: squares of designed gradients are neither zero nor infinite
+_LEAST_BOUND, _LARGEST_BOUND = 1e-100, 1e100
 Release = Callable[..., Any]
 SIGNATURE = "release(gradients, generator, *, sample_rate, noise_multiplier, max_grad_norm)"
 
@@ -87,8 +91,8 @@ class FunctionOfGradients(Runnable):
             raise InvalidInput("target", self.name, allowed, "it lacks sample_rate (or batch_size)")
         for name in ("noise_multiplier", "max_grad_norm"):
             built_in = getattr(self, name)
-            if built_in is not None and not 0.0 < built_in < float("inf"):
-                raise InvalidInput(name, built_in, "> 0")
+            if built_in is not None and not _LEAST_BOUND <= built_in <= _LARGEST_BOUND:
+                raise InvalidInput(name, built_in, f"from {_LEAST_BOUND:g} to {_LARGEST_BOUND:g}")
             if name not in taken and built_in is None:
                 raise InvalidInput("target", self.name, allowed, f"it lacks {name}: tell the {name} it has built in")
 
@@ -111,6 +115,13 @@ class FunctionOfGradients(Runnable):
         return {one.name for one in named if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)}
 
     def run(self, run: Request) -> Array:
+        found, unit = self.parts(run)
+        if not run.alone and len(found[0].beside):
+            raise Raised(f"returns {found[0]}: it must return these alone, or be probed")
+        return np.array([one.release for one in found]) * unit
+
+    def parts(self, run: Request) -> tuple[list[Parts], float]:
+        """What it returns in every round, and by what a release is to be multiplied to be in units of the bound asked for."""
         generator = np.random.default_rng(run.seed)
         taken = self._keywords
         asked = {"noise_multiplier": run.noise_multiplier, "max_grad_norm": run.max_grad_norm}
@@ -122,46 +133,59 @@ class FunctionOfGradients(Runnable):
             options["sample_rate"] = float(run.setting.rate or 1)
         else:
             options["batch_size"] = run.setting.batch_size
-        rows = np.empty((run.rounds, run.gradients.shape[1]))
-        for row in rows:
-            row[...] = self._round(gradients, generator, options, run.noise_multiplier)
-        return rows * (run.max_grad_norm / unit)
+        found = [self._round(gradients, generator, options, run.noise_multiplier) for _ in range(run.rounds)]
+        return found, run.max_grad_norm / unit
 
     def _round(
         self, gradients: Array, generator: np.random.Generator, options: dict[str, Any], noise_multiplier: float
-    ) -> Array:
+    ) -> Parts:
         if not self.is_loud or self.noise_multiplier in (None, noise_multiplier):
             # its noise can be set, or is what was asked for
             return self._once(gradients, generator, options)
         before = generator.bit_generator.state
         loud = self._once(gradients, generator, options)
         generator.bit_generator.state = before
-        noise = self._once(_FAINT * gradients, generator, options)
-        signal = loud - noise
+        noise = self._once(_FAINT * gradients, generator, options).release
+        signal = loud.release - noise
         # not finite is a finding too
         bare = signal[~gradients.any(axis=0)]
         if np.isfinite(signal).all() and np.abs(bare).max(initial=0.0) > _CANCELLED * np.abs(noise).max():
             raise Raised("draws noise that does not come from its generator alone: the same state gave other noise")
         assert self.noise_multiplier is not None
-        return signal + noise * (noise_multiplier / self.noise_multiplier)
+        return replace(loud, release=signal + noise * (noise_multiplier / self.noise_multiplier))
 
-    def _once(self, gradients: Array, generator: np.random.Generator, options: dict[str, Any]) -> Array:
+    def _once(self, gradients: Array, generator: np.random.Generator, options: dict[str, Any]) -> Parts:
+        wide = gradients.shape[1]
         try:
             with np.errstate(all="ignore"):
-                found = call(lambda: self._array(gradients, generator, options))
+                found = call(
+                    lambda: parts_of(self.release(gradients.copy(), generator, **options), wide, lambda: self._leads)
+                )
         except Misbehaved as fault:
             # whatever a user's code raises is a finding
             cause, kind = fault.__cause__, type(fault.__cause__).__name__
-            words = f"{kind}: {cause}" if isinstance(cause, Exception) else f"{kind} (it {fault})"
+            if isinstance(cause, NotNumbers):
+                raise Raised(f"returns {cause}: it must return {wide} numbers (one per parameter)") from None
+            words = f"{kind}: {message_of(cause)}" if isinstance(cause, Exception) else f"{kind} (it {fault})"
             raise Raised(f"raises {words}") from cause
-        if found is None or found.shape != gradients.shape[1:]:
-            returned = "nothing" if found is None else f"numbers of shape {found.shape}"
-            raise Raised(f"returns {returned}: it must return {gradients.shape[1]} numbers (one per parameter)")
+        if found is None:
+            raise Raised(f"returns nothing: it must return {wide} numbers (one per parameter)")
         return found
 
-    def _array(self, gradients: Array, generator: np.random.Generator, options: dict[str, Any]) -> Array | None:
-        returned = self.release(gradients.copy(), generator, **options)
-        return None if returned is None else np.asarray(returned, dtype=np.float64)
+    @cached_property
+    def _leads(self) -> bool:
+        """Of one row that is longer than it should be: whether what comes beside the release is in front of it.
+
+        The same state of the generator twice: only gradients differ, and the release moves along their sum.
+        """
+        gradients = 1e3 * np.random.default_rng(0).standard_normal((4, 300))
+        taken = {"sample_rate": 1.0, "batch_size": 4, "noise_multiplier": 1.0, "max_grad_norm": 1.0}
+        options = {name: value for name, value in taken.items() if name in self._keywords}
+        loud, faint = (
+            numbers_of(self.release(scale * gradients, np.random.default_rng(0), **options)) for scale in (1.0, _FAINT)
+        )
+        moved, along = loud - faint, (gradients / np.linalg.norm(gradients, axis=1, keepdims=True)).sum(axis=0)
+        return abs(float(moved[-300:] @ along)) > abs(float(moved[:300] @ along))
 
 
 def of_callable(function: Any, label: str, built_in: BuiltIn) -> Runnable:
