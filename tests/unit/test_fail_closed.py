@@ -62,7 +62,9 @@ def mine(folder: Path, at_import: str = "", in_every_run: str = "pass", in_some_
 
 
 def audited(target: str, *words: str) -> Result:
-    return run("audit", target, "--trials", "200", "--seed", "1", *words)
+    """In this process, unless it is said otherwise: whatever a target does here is caught here."""
+    where = () if {"--jobs", "--dask", "--isolate"} & {*words} else ("--no-isolate",)
+    return run("audit", target, "--trials", "200", "--seed", "1", *where, *words)
 
 
 def check_one_line_and_no_answer(done: Result, *said: str) -> None:
@@ -132,29 +134,32 @@ def test_what_a_target_prints_is_not_the_answer(tmp_path: Path) -> None:
     assert "hello" in done.err
 
 
-IN_A_WORKER = "if multiprocessing.current_process().name != 'MainProcess': "
+KILLED = "os.kill(os.getpid(), signal.SIGKILL)"
 
 
 def test_a_dead_worker_is_an_error(tmp_path: Path) -> None:
-    target = mine(tmp_path, in_every_run=IN_A_WORKER + "os.kill(os.getpid(), signal.SIGKILL)")
-    done = audited(target, "--fail-on-violation", "--json", "--jobs", "2")
-    check_one_line_and_no_answer(done, "a worker process died in the middle of a trial")
+    done = audited(mine(tmp_path, in_some_runs=KILLED), "--fail-on-violation", "--json", "--jobs", "2")
+    check_one_line_and_no_answer(done, "trial ", "its process ended: SIGKILL (killed)")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("deed", DEEDS)
-def test_a_worker_says_what_the_target_did(tmp_path: Path, deed: str) -> None:
-    target = mine(tmp_path, in_every_run=IN_A_WORKER + deed)
-    check_one_line_and_no_answer(audited(target, "--fail-on-violation", "--json", "--jobs", "2"), DEEDS[deed])
+@pytest.mark.parametrize("place", ["at_import", "in_every_run", "in_some_runs"])
+def test_a_process_of_its_own_says_what_the_target_did(tmp_path: Path, deed: str, place: str) -> None:
+    done = audited(mine(tmp_path, **{place: deed}), "--fail-on-violation", "--json", "--isolate")
+    check_one_line_and_no_answer(done, DEEDS[deed])
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_a_dead_worker_of_a_cluster_is_an_error(tmp_path: Path) -> None:
-    target = mine(tmp_path, in_every_run=IN_A_WORKER + "os.kill(os.getpid(), signal.SIGKILL)")
-    done = audited(target, "--fail-on-violation", "--json", "--dask", "local")
+    target = mine(tmp_path, in_some_runs=KILLED)
+    done = audited(target, "--fail-on-violation", "--json", "--dask", "local", "--no-isolate")
     assert (done.code, done.out) == (BAD_INPUT, "")
     assert "mine.py:release: a worker process died in the middle of a trial" in done.err
+    done = audited(target, "--fail-on-violation", "--json", "--dask", "local")
+    assert (done.code, done.out) == (BAD_INPUT, "")
+    assert "its process ended: SIGKILL (killed); its generator: " in done.err
 
 
 def test_in_python_it_is_an_error_too(tmp_path: Path) -> None:

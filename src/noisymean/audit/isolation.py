@@ -24,7 +24,7 @@ from noisymean.errors import InvalidInput, Shown, check_number
 from noisymean.targets import underway
 from noisymean.targets.files import place_of
 from noisymean.targets.processes import wire
-from noisymean.targets.processes.client import Worker, WorkerFault
+from noisymean.targets.processes.client import Worker, WorkerFault, beginning
 from noisymean.targets.protocol import Target
 from noisymean.targets.underway import Stage
 
@@ -64,7 +64,7 @@ class _Process:
         threads = {} if alone else {name: os.environ.get(name) or "1" for name in _THREADS}
         self.worker = Worker(
             "target",
-            [sys.executable, "-P", "-m", _MODULE, str(os.getpid())],
+            beginning(_MODULE),
             {**os.environ, **threads, "PYTHONPATH": path},
             heard=True,
         )

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import importlib
 import json
+import logging
 import os
 import signal
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager
+from concurrent.futures import CancelledError
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Protocol, final
@@ -85,6 +87,7 @@ class Dask:
             raise MissingDependency("distributed", "distributed") from None
         if self.address == LOCAL_CLUSTER:
             with (
+                _quiet(),
                 _single_threaded(),
                 dask.LocalCluster(
                     n_workers=self.count, threads_per_worker=1, dashboard_address=None, silence_logs=50
@@ -100,8 +103,18 @@ class Dask:
             raise InvalidInput(
                 "dask", self.address, "the address of a running scheduler, or local", f"e.g. tcp://host:8786 ({fault})"
             ) from None
-        with client:
-            yield from self._submitted(dask, client, plan, indices, max(1, len(client.nthreads())))
+        with _quiet():
+            try:
+                yield from self._submitted(dask, client, plan, indices, max(1, len(client.nthreads())))
+            except (OSError, TimeoutError, CancelledError) as fault:
+                raise ClusterGone(
+                    f"--dask={self.address}: the scheduler went away in the middle of the audit ({type(fault).__name__});"
+                    " start one, and go on with --resume from what --store has"
+                ) from None
+            finally:
+                # one that is gone is not waited for
+                with suppress(OSError, TimeoutError, CancelledError):
+                    client.close(timeout=self.patience if client.status == "running" else 0)
 
     def _submitted(self, dask: Any, client: Any, plan: Plan, indices: Sequence[int], workers: int) -> Iterator[Block]:
         waiting = iter(indices)
@@ -160,6 +173,21 @@ def _dead_worker(plan: Plan) -> FaultyTrial:
 def _ignore_interrupts() -> None:
     # Ctrl-C reaches the whole group of processes; it is for the first of them alone to answer
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """What dask logs of connections that are lost is said by us, in a line.
+
+    Where it was left by a fault it stays quiet: threads of a client that has lost its scheduler complain until the very end.
+    """
+    names = [name for name in logging.root.manager.loggerDict if name.partition(".")[0] == "distributed"]
+    before = {name: logging.getLogger(name).level for name in names}
+    for name in names:
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+    yield
+    for name, level in before.items():
+        logging.getLogger(name).setLevel(level)
 
 
 @contextmanager

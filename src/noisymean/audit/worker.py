@@ -1,10 +1,10 @@
-"""A process that computes blocks: `python -P -m noisymean.audit.worker PARENT`.
+"""A process that computes blocks, started by `processes.begin`.
 
     look   import a user's file, run its function once and read what it carries, before anybody else does
     block  all trials of one block
 
-The first request sets it up: our path of modules, and where it writes what it is at. It ends with its parent, which is the
-process of that number, whatever it is in the middle of.
+The first request sets it up: our path of modules, and where it writes what it is at. It ends with its parent, whatever it is in
+the middle of.
 """
 
 from __future__ import annotations
@@ -32,18 +32,16 @@ _PARENT_DEATH_SIGNAL = 1
 
 def main() -> NoReturn:
     """Answer until the other side goes away."""
-    _end_with(int(sys.argv[1]))
+    _end_with_parent()
     # Ctrl-C is for the process that asks to answer
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     answer_all(answer)
 
 
-def _end_with(parent: int) -> None:
+def _end_with_parent() -> None:
     """By the kernel, where it can: code that never lets another thread run would otherwise live on."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PARENT_DEATH_SIGNAL, signal.SIGKILL)
-        if os.getppid() != parent:
-            os._exit(1)
 
 
 _BORROWER = wire.Borrower()

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import os
 import subprocess
-import sys
 import tempfile
 import weakref
 from collections.abc import Mapping, Sequence
@@ -20,6 +19,7 @@ from typing import Any, final
 
 from noisymean.errors import NoisymeanError
 from noisymean.targets.processes import wire
+from noisymean.targets.processes.client import beginning
 
 MODULE = "noisymean.targets.opacus_modes.worker"
 SECONDS = 240.0
@@ -51,7 +51,7 @@ class Group:
         self.logs = [tempfile.TemporaryFile() for _ in range(processes)]  # noqa: SIM115 - live as long as the processes
         self.processes = [
             subprocess.Popen(
-                [sys.executable, "-m", module, str(rank), str(processes), store],
+                beginning(module, str(rank), str(processes), store),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,

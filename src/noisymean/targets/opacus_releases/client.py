@@ -7,7 +7,6 @@ memory that both have mapped and is handed out without a copy; the memory is use
 from __future__ import annotations
 
 import os
-import sys
 import weakref
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,7 +18,7 @@ from noisymean.numerics.logs import Array
 from noisymean.targets.opacus_releases.install import installed, is_installed
 from noisymean.targets.opacus_releases.releases import Release
 from noisymean.targets.opacus_releases.setup import Setup
-from noisymean.targets.processes.client import Worker, WorkerFault
+from noisymean.targets.processes.client import Worker, WorkerFault, beginning
 from noisymean.targets.protocol import Neighbour
 
 __all__ = ["Session", "Worker", "WorkerFault", "dismiss", "worker_of"]
@@ -32,8 +31,7 @@ def _worker(release: Release) -> Worker:
     folder = [] if is_installed(release) else [str(installed(release))]
     source = str(Path(__file__).parents[3])
     path = os.pathsep.join(filter(None, [source, os.environ.get("PYTHONPATH")]))
-    command = [sys.executable, "-m", MODULE, *folder]
-    return Worker(f"opacus=={release.version}", command, {**os.environ, "PYTHONPATH": path})
+    return Worker(f"opacus=={release.version}", beginning(MODULE, *folder), {**os.environ, "PYTHONPATH": path})
 
 
 @final

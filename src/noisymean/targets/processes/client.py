@@ -18,12 +18,14 @@ import tempfile
 import threading
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, final
 
 from noisymean.errors import NoisymeanError
 from noisymean.targets.processes import wire
 
 _PATIENCE = 5.0
+_BEGIN = Path(__file__).parent / "begin.py"
 
 
 class WorkerFault(NoisymeanError):
@@ -167,6 +169,11 @@ class Worker:
         self.log.seek(0)
         said = [] if self._heard else self.log.read().decode(errors="replace").strip().splitlines()
         return said[-1] if said else in_words(code)
+
+
+def beginning(module: str, *arguments: str) -> list[str]:
+    """The command that starts a module of ours in this environment; it ends with us from its first moment on."""
+    return [sys.executable, "-P", str(_BEGIN), str(os.getpid()), module, *arguments]
 
 
 def in_words(code: int) -> str:

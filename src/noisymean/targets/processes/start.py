@@ -7,6 +7,7 @@ without their own code, and what the module imports of us is all that runs.
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 import types
 from pathlib import Path
@@ -16,12 +17,14 @@ _SOURCE = Path(__file__).resolve().parents[3]
 
 def main() -> int:
     """Run `main` of the module."""
+    parent = os.getppid()
     name = sys.argv[1]
     parts = name.split(".")[:-1]
     for count in range(1, len(parts) + 1):
         package = types.ModuleType(".".join(parts[:count]))
         package.__path__ = [str(_SOURCE.joinpath(*parts[:count]))]
         sys.modules[package.__name__] = package
+    importlib.import_module("noisymean.targets.processes.begin").end_with(parent)
     del sys.argv[1]
     return int(importlib.import_module(name).main())
 
