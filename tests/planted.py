@@ -350,13 +350,13 @@ BUGS: dict[str, tuple[Callable[[], Callable[..., Array]], str]] = {
     "five percent more": (lambda: Round(draw=double_rate), "how batches are drawn"),
     "a rate rounded up to ceil(N q) / N": (lambda: Round(draw=rounded_up), "how batches are drawn"),
     "a rate of q N / (N + 1)": (lambda: Round(draw=one_more), "how batches are drawn"),
-    "batches of a fixed size": (lambda: Round(draw=fixed_size), "how batches are drawn"),
+    "batches of a fixed size": (lambda: Round(draw=fixed_size), "the same number of records"),
     "batches that are cut off": (lambda: Round(draw=cut_off), "how batches are drawn"),
     "some records more often": (lambda: Round(draw=first_records_first), "more often than others"),
     "a batch for two rounds": (lambda: Round(draw=Kept()), "depends on the one before"),
     "zeros for an empty batch": (lambda: silent_when_empty, "an empty batch releases zeros"),
     "another noise for an empty batch": (lambda: louder_when_empty, "an empty batch is a step of noise"),
-    "never an empty batch": (lambda: Round(draw=drawn_again_when_empty), "how batches are drawn"),
+    "never an empty batch": (lambda: Round(draw=drawn_again_when_empty), "no batch is ever empty"),
 }
 
 # Correct, each with the mechanism that it is.

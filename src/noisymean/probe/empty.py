@@ -19,6 +19,7 @@ from noisymean.probe.chance import chi_square_range
 from noisymean.probe.finding import Bearing, Noise, Remark, Sampling, Severity
 from noisymean.probe.laws import DenominatorLaw, Kind, Observed
 from noisymean.probe.records import BOUND, NOISE, SPARE, Axes
+from noisymean.probe.remarks import NOT_FINITE, without_numbers
 from noisymean.probe.runs import by_knob, designed
 from noisymean.probe.sensitivity import divisor_at
 from noisymean.targets.protocol import Raised, Runnable
@@ -49,9 +50,9 @@ def empty_batch(
         releases = designed(subject, setting, axes.gradients(), seed, _ROUNDS, empty_as_it_comes=True)
         readings = axes.read(releases)
     except Raised as fault:
-        return _telling(Severity.FAULT, str(fault))
+        return _telling(Severity.FAULT, without_numbers(str(fault)))
     if not all(one.finite for one in readings):
-        return _telling(Severity.FAULT, "releases numbers that are not finite")
+        return _telling(Severity.FAULT, NOT_FINITE)
     empty = [one for one in readings if one.size == 0]
     # an empty batch counts as one record
     expected = divisor(1 if law is not None and law.kind is Kind.ASGM else 0)
@@ -60,8 +61,13 @@ def empty_batch(
         return _telling(Severity.LEAK, words if len(foreign) == len(empty) else f"often {words}")
     if strange:
         return _telling(Severity.LEAK, "sometimes releases more than its noise")
+    if not empty and len({one.size for one in readings}) == 1:
+        # batches of one size
+        return "does not occur", []
     if not empty:
         return _telling(Severity.LEAK, "is left out")
+    if noise.scale == 0.0 and not noise.levels:
+        return "releases zeros: no batch has noise", []
     silent = [one for one in empty if one.noise is None]
     if silent:
         words = "releases zeros, without noise"

@@ -131,7 +131,9 @@ LAWS = (
     DenominatorLaw("N / L, L = ceil(N / b)", Kind.UNKNOWN, _by_length(operator.truediv)),
     DenominatorLaw("N, the number of records", Kind.UNKNOWN, lambda setting, _: float(setting.dataset_size)),
     DenominatorLaw(
-        "1/|B|: gradients are multiplied by the size of the batch", Kind.UNKNOWN, lambda _, size: 1.0 / max(size, 1)
+        "1/|B|: what is released is multiplied by the size of the batch",
+        Kind.UNKNOWN,
+        lambda _, size: 1.0 / max(size, 1),
     ),
 )
 
@@ -150,6 +152,21 @@ def constant_of(observed: Sequence[Observed]) -> str | None:
     return (
         f"{values[0]:.4g}, a constant" if _is_one_number(values) else "a constant for each choice of rate or batch size"
     )
+
+
+def by_size(observed: Sequence[Observed]) -> DenominatorLaw | None:
+    """A law that has no name: every |B| has one denominator, whatever N and the rate are, and not all have the same."""
+    seen: dict[int, list[float]] = {}
+    for one in observed:
+        for size, value in one.known:
+            seen.setdefault(size, []).append(value)
+    values = {size: found[0] for size, found in sorted(seen.items())}
+    often = sum(len(found) > 1 for found in seen.values())
+    if often < 3 or not all(map(_is_one_number, seen.values())) or _is_one_number(list(values.values())):
+        return None
+    few = [size for size in (1, 2, 4, 8) if size in values] or list(values)[:3]
+    words = ", ".join(f"{values[size]:.4g} at {size}" for size in few)
+    return DenominatorLaw(f"a number that follows |B|: {words}", Kind.UNKNOWN, lambda _, size: values.get(size))
 
 
 def _is_one_number(values: Sequence[float]) -> bool:

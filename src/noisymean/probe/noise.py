@@ -16,10 +16,11 @@ import numpy as np
 
 from noisymean.numerics.logs import Array
 from noisymean.probe.chance import DEVIATIONS, chi_square_range, is_normal, least_correlation
+from noisymean.probe.digits import remarks_of_digits
 from noisymean.probe.finding import Level, Noise, Remark, Severity
 from noisymean.probe.full import Full
 from noisymean.probe.laws import Observed
-from noisymean.probe.records import BOUND, NOISE, SPARE, faint_gradients
+from noisymean.probe.records import BOUND, NOISE, SPARE, UNTOUCHED, bare_gradients, faint_gradients
 from noisymean.probe.runs import designed
 from noisymean.targets.protocol import Raised, Runnable
 
@@ -27,11 +28,22 @@ ASKED = 1.0
 _LEAST_ROUNDS = 20
 # single precision
 _ROUNDING = 1e-3
+# of sigma C: what is less is no noise, but what gradients leave
+_NEXT_TO_NOTHING = 1e-6
 # of which every one is compared with every other
 _COMPARED = 300
 _NONE = "no noise is added"
+_NOW_AND_THEN = "some rounds are released without noise"
+_ELSEWHERE = "noise is added only where the batch has a gradient: a coordinate without one shows that it has none"
+_FOLLOWS = "the noise follows the gradients: next to none where they are next to nothing"
 _NOT_SHARED = "the noise is not divided by what the gradients are divided by"
-_BY_BATCH = "the noise is divided by the size of the batch, which the gradients are not"
+# by the power of |B| that the noise is divided by
+_BY_SIZE = {
+    1.0: "the noise is divided by the size of the batch, which the gradients are not",
+    0.5: "the noise is divided by the root of the size of the batch, which the gradients are not",
+    -0.5: "the noise grows with the root of the size of the batch, as if every record had its own",
+    -1.0: "the noise grows with the size of the batch, which the gradients do not",
+}
 
 
 def noise_of(
@@ -47,7 +59,8 @@ def noise_of(
     """What the noise is, and what is wrong with it; `bound` is the effective one over C."""
     shares, beside = _beside_gradients(observed)
     if beside is not None and beside.scale == 0.0:
-        return Noise(None, 0.0, 0.0, asked, fresh=None), [Remark(Severity.LEAK, _NONE)]
+        there = _where_gradients_are(subject, full, asked, seed)
+        return Noise(None, 0.0, 0.0, asked, fresh=None), [Remark(Severity.LEAK, _ELSEWHERE if there else _NONE)]
     said = _of_sharing(shares, observed)
     said += _of_rounds(map(_spares, observed))
     if full is None:
@@ -56,28 +69,48 @@ def noise_of(
     levels, rows = [] if beside is None else [beside], []
     few, many = max(_LEAST_ROUNDS, rounds // 2), max(_LEAST_ROUNDS, rounds * (2 if subject.is_fast else 1))
     wanted = ((asked, 0.1, many), (asked, 8.0, many), (asked / 4.0, BOUND, few), (4.0 * asked, BOUND, few))
-    faint = faint_gradients()
+    faint, bare = faint_gradients(), bare_gradients()
+    digits: list[Array] = []
     for part, (sigma, at, count) in enumerate(wanted):
+        rows_of = bare if at == BOUND else faint
         try:
-            releases = designed(subject, full.setting, faint, seed + part, count, noise=sigma, bound=at)
+            releases = designed(subject, full.setting, rows_of, seed + part, count, noise=sigma, bound=at)
         except Raised as fault:
             said.append(Remark(Severity.FAULT, f"at sigma = {sigma:g} and C = {at:g} it {fault}"))
             continue
         found: Array = releases * (full.divisors[at] * bound / (sigma * at))
         scale = float(np.sqrt(np.mean(found**2)))
         levels.append(Level(sigma, at, scale, _error(found.size)))
-        if math.isfinite(scale) and scale > 0.0:
+        if math.isfinite(scale) and scale > _NEXT_TO_NOTHING:
             rows.append(found / scale)
+            if at == BOUND:
+                digits.append(releases[:, UNTOUCHED])
     if shares is not False:
         # without one denominator for both there is nothing to measure it by
         said += _of_levels(levels)
-    wrong = [*_of_rounds(rows), *_of_coordinates(rows)]
+    again = _of_rounds(rows)
+    # noise that is used again says nothing of how its numbers are distributed
+    wrong = [*again, *_of_coordinates(rows), *([] if again else remarks_of_digits(digits))]
+    if wrong:
+        # which is why its deviation changes from round to round
+        said = [one for one in said if one.words != _NOT_SHARED]
     said += wrong
     mine = [one for one in levels if one.noise_multiplier == asked]
     at_asked = math.sqrt(sum(one.scale**2 for one in mine) / len(mine)) if mine else None
     error = _error(len(mine) * many * faint.shape[1]) if mine else 1.0
     fresh = None if not rows else not wrong
     return Noise(shares, at_asked, error, asked, tuple(levels), fresh), list(dict.fromkeys(said))
+
+
+def _where_gradients_are(subject: Runnable, full: Full | None, asked: float, seed: int) -> bool:
+    """Whether there is noise on coordinates that gradients have."""
+    if full is None:
+        return False
+    try:
+        found = designed(subject, full.setting, faint_gradients(), seed, 2, noise=asked)
+    except Raised:
+        return False
+    return float(np.abs(found[0] - found[1]).max()) > _NEXT_TO_NOTHING * asked * BOUND / abs(full.divisors[BOUND])
 
 
 def _error(numbers: int) -> float:
@@ -137,17 +170,27 @@ def _of_sharing(shares: bool | None, observed: Sequence[Observed]) -> list[Remar
         return [Remark(Severity.UNKNOWN, "what the noise is divided by was not seen")]
     if shares:
         return []
+    if any(one.clipped and one.noise is None for each in observed for one in each.readings):
+        return [Remark(Severity.LEAK, _NOW_AND_THEN)]
     both = [
         (one.size, one.clipped, one.noise)
         for each in observed
         for one in each.readings
         if one.clipped and one.noise and one.size
     ]
-    sizes, gradients, noises = (np.array(column) for column in zip(*both, strict=True))
+    sizes, gradients, noises = (np.array(column, dtype=np.float64) for column in zip(*both, strict=True))
     spread = DEVIATIONS / math.sqrt(2.0 * SPARE)
-    by_batch = np.ptp(noises / sizes) / np.mean(noises / sizes) < 2.0 * spread
-    gradients_too = np.ptp(gradients / sizes) / np.mean(gradients / sizes) < 2.0 * spread
-    return [Remark(Severity.LEAK, _BY_BATCH if by_batch and not gradients_too else _NOT_SHARED)]
+    words = _NOT_SHARED
+    for power, said in _BY_SIZE.items():
+        if _goes_with(noises, sizes**power, spread) and not _goes_with(gradients, sizes**power, spread):
+            words = said
+    return [Remark(Severity.LEAK, words)]
+
+
+def _goes_with(values: Array, expected: Array, spread: float) -> bool:
+    """Whether one is a constant times the other, as far as a round shows it."""
+    ratios = values / expected
+    return bool(np.ptp(ratios) / ratios.mean() < 2.0 * spread)
 
 
 def _of_levels(levels: Sequence[Level]) -> list[Remark]:
@@ -157,6 +200,10 @@ def _of_levels(levels: Sequence[Level]) -> list[Remark]:
         return []
     if all(one.scale == 0.0 for one in levels):
         return [Remark(Severity.LEAK, _NONE)]
+    loud, faint = ([one for one in levels if (one.noise_multiplier == NOISE) is own] for own in (True, False))
+    if faint and all(one.fits for one in loud) and all(one.scale < 1e-3 for one in faint):
+        # at the prober's own sigma gradients are long
+        return [Remark(Severity.LEAK, _FOLLOWS)]
     severity = Severity.LEAK if any(one.scale < 1.0 for one in wrong) else Severity.FAULT
     scales = [one.scale for one in levels]
     if len(wrong) == len(levels) and max(scales) <= min(scales) * (1.0 + 2.0 * max(one.error for one in levels)):

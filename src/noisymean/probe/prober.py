@@ -17,20 +17,25 @@ from fractions import Fraction
 import numpy as np
 
 from noisymean.probe import adaptive, calibrated, remarks
+from noisymean.probe.beside import remarks_of_beside
 from noisymean.probe.empty import empty_batch
-from noisymean.probe.finding import Bearing, Evidence, Finding, Remark
+from noisymean.probe.finding import Bearing, Clipping, Evidence, Finding, Noise, Rates, Remark, Sampling
 from noisymean.probe.full import full_of
-from noisymean.probe.laws import LAWS, DenominatorLaw, Kind, Observed, Value, constant_of, is_independent_draw
+from noisymean.probe.laws import LAWS, DenominatorLaw, Kind, Observed, Value, by_size, constant_of, is_independent_draw
+from noisymean.probe.loud import quieted
+from noisymean.probe.memory import without_memory
 from noisymean.probe.noise import ASKED, noise_of
 from noisymean.probe.records import Axes, Reading
-from noisymean.probe.runs import designed, setting_of
+from noisymean.probe.runs import OutOfRange, designed, setting_of
 from noisymean.probe.sampling import rates_of, remarks_of
 from noisymean.probe.seeds import remarks_of_seeds
-from noisymean.probe.sensitivity import clipping_of
+from noisymean.probe.sensitivity import clipping_of, moved_together
+from noisymean.probe.through import of_usual_size
+from noisymean.probe.together import one_by_one
 from noisymean.targets.protocol import Knob, Raised, Runnable, Setting
 
 # Part of the key of cached results: raise it when a finding may change.
-VERSION = 6
+VERSION = 7
 ROUNDS = 200
 _PAIRS: dict[Knob, tuple[tuple[int, Fraction | int], ...]] = {
     Knob.RATE: ((25, Fraction(3, 10)), (29, Fraction(3, 10)), (9, Fraction(1, 2)), (4, Fraction(1, 10))),
@@ -70,23 +75,33 @@ def probe_runnable(
 
     `noise_multiplier` is the one that the user asks about: the noise is measured there, and at others.
     """
+    asked = noise_multiplier or ASKED
+    readable, before = _readable(subject, seed + 5000)
+    if readable is None:
+        return _unread(subject, before, asked, seed)
+    beside = remarks_of_beside(subject, seed + 6000)
+    subject = readable
     settings = _settings(subject, also, rounds)
     total = len(settings) + 4
     observed: list[Observed] = []
     raised: dict[Setting, str] = {}
+    # whether what was raised ended the program, and nothing was released
+    stops = True
     for done, (setting, count) in enumerate(settings.items()):
         progress(done, total)
         try:
             observed.append(observe(subject, setting, seed + done, count))
         except Raised as fault:
             raised[setting] = str(fault)
+            stops = stops and not isinstance(fault, OutOfRange)
     if not any(one.readings for one in observed):
         raise Raised(next((f"at {at} it {words}" for at, words in raised.items()), "releases nothing to read"))
-    observed, bound = effective_bound(observed)
-    law, candidates = _law(observed, fixed=subject.knob is Knob.FIXED)
     full = full_of(subject, seed + 500)
     progress(total - 4, total)
-    asked = noise_multiplier or ASKED
+    if subject.is_fast and one_by_one(subject, seed + 7000) is False:
+        return _mixed_up(subject, before + beside, observed, asked, seed)
+    observed, bound = effective_bound(observed)
+    law, candidates = _law(observed, fixed=subject.knob is Knob.FIXED)
     noise, of_noise = noise_of(subject, observed, full, bound=bound, asked=asked, seed=seed + 600, rounds=rounds)
     progress(total - 3, total)
     clipping, of_clipping = clipping_of(subject, observed, law, full, bound, seed + 1000)
@@ -96,7 +111,9 @@ def probe_runnable(
     pairs, of_pairs = calibrated.pairs_of(subject, law, also, seed + 4000)
     progress(total - 1, total)
     said = [
-        *remarks.of_denominator(law, noise.shares_denominator, observed),
+        *before,
+        *beside,
+        *remarks.of_denominator(law, candidates, noise.shares_denominator, observed),
         *remarks_of(Kind.UNKNOWN if law is None else law.kind, rates, observed),
         *of_noise,
         *of_clipping,
@@ -107,7 +124,7 @@ def probe_runnable(
         *of_empty,
         *adaptive.remarks(subject, seed + 3000),
         *of_pairs,
-        *remarks.of_raised(law, raised),
+        *remarks.of_raised(law, raised, empty if stops else ""),
     ]
     kind, words = _kind(law, candidates, said)
     progress(total, total)
@@ -123,6 +140,43 @@ def probe_runnable(
         evidence=tuple(_evidence(one) for one in observed),
         seed=seed,
         candidates=candidates,
+    )
+
+
+def _readable(subject: Runnable, seed: int) -> tuple[Runnable | None, list[Remark]]:
+    """The subject with quiet noise and without a memory, as designed records ask for; None if it cannot be had."""
+    near, of_size = of_usual_size(subject, seed)
+    quiet, of_noise = quieted(near, seed)
+    if quiet is None:
+        return None, of_size + of_noise
+    steady, of_memory = without_memory(quiet, seed + 100)
+    return steady, of_size + of_noise + of_memory
+
+
+def _unread(subject: Runnable, said: Sequence[Remark], asked: float, seed: int) -> Finding:
+    """Nothing can be read off its releases: why, and no more."""
+    return Finding(
+        target=subject.name,
+        kind=Kind.UNKNOWN,
+        denominator="unknown",
+        noise=Noise(None, None, 1.0, asked),
+        clipping=Clipping(None, None, None),
+        rates=Rates(Sampling.UNKNOWN, None, moves_with_size=False),
+        empty_batch="not seen",
+        remarks=tuple(dict.fromkeys(said)),
+        evidence=(),
+        seed=seed,
+    )
+
+
+def _mixed_up(
+    subject: Runnable, said: Sequence[Remark], observed: Sequence[Observed], asked: float, seed: int
+) -> Finding:
+    """Records are not clipped one by one: what one of them moves, and nothing that would have to be read off it alone."""
+    found = _unread(subject, said, asked, seed)
+    clipping = moved_together(subject, seed + 1000)
+    return replace(
+        found, clipping=clipping, remarks=(*found.remarks, *remarks.of_mixture(clipping)), evidence=_rounds_of(observed)
     )
 
 
@@ -180,6 +234,8 @@ def _law(observed: Sequence[Observed], *, fixed: bool) -> tuple[DenominatorLaw |
     fitting = [fitted for law in LAWS if (fitted := law.fitted(observed)) is not None]
     if len({law.kind for law in fitting}) == 1:
         return fitting[0], ()
+    if not fitting and (followed := by_size(observed)) is not None:
+        return followed, ()
     if not fitting and is_independent_draw(observed):
         return DenominatorLaw("|B'|, the size of a second, independent batch", Kind.INDEPENDENT, lambda *_: None), ()
     return None, tuple(law.words for law in fitting)
@@ -200,6 +256,14 @@ def _kind(law: DenominatorLaw | None, candidates: tuple[str, ...], said: Sequenc
         return law.kind, law.words
     doubtful = any(remark.forbids and remark.bearing is Bearing.OPEN for remark in said)
     return (Kind.UNKNOWN if doubtful else law.kind), law.words
+
+
+def _rounds_of(observed: Sequence[Observed]) -> tuple[Evidence, ...]:
+    """What was run, where records cannot be told apart in what came out."""
+    return tuple(
+        Evidence(str(one.setting), len(one.readings), "not seen", "not seen", None, all(r.finite for r in one.readings))
+        for one in observed
+    )
 
 
 def _evidence(observed: Observed) -> Evidence:

@@ -26,6 +26,8 @@ from noisymean.numerics.logs import Array
 Members: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
 BOUND = 1.0
 NOISE = 1e-6
+# where records alone are to be seen
+QUIET = 1e-12
 LARGE, SMALL = 1000.0 * BOUND, BOUND / 256
 SPARE = 256
 # single precision, and noise of a millionth
@@ -260,7 +262,18 @@ def faint_gradients() -> Array:
     return faint
 
 
-_FEW_LENGTHS = (1e-9, 1e-6, 0.5, 0.999, 1.001, 30.0, 1e4, 1e8)
+# Coordinates that no bare gradient has.
+UNTOUCHED = slice(8, _WIDE)
+
+
+def bare_gradients() -> Array:
+    """Eight records of a billionth of the bound each, with an axis for each of them: on all others a release is its noise."""
+    rows: Array = np.zeros((8, _WIDE))
+    rows[np.arange(8), np.arange(8)] = 1e-9
+    return rows
+
+
+_FEW_LENGTHS = (1e-9, 1e-6, 0.5, 0.999, 1.001, 3.0, 1e4, 1e8)
 
 
 def few_gradients(seed: int, without: int | None) -> Array:
@@ -270,4 +283,15 @@ def few_gradients(seed: int, without: int | None) -> Array:
     if without is not None:
         # along the same line, since a function may divide by its length
         rows[without] *= 1e-12 / _FEW_LENGTHS[without]
+    return rows
+
+
+_TOGETHER_LENGTHS = (3.0, 0.5, 30.0, 3.0, 1.01, 10.0, 0.9, 30.0)
+
+
+def gradients_together(seed: int, without: tuple[int, ...]) -> Array:
+    """Eight dense records from half of the bound to thirty times of it; those that it is `without` are next to nothing."""
+    rows = np.random.default_rng(seed).standard_normal((len(_TOGETHER_LENGTHS), _WIDE))
+    rows *= np.array(_TOGETHER_LENGTHS)[:, None] / np.linalg.norm(rows, axis=1, keepdims=True)
+    rows[list(without)] *= 1e-12
     return rows

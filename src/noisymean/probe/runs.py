@@ -14,6 +14,10 @@ from noisymean.targets.protocol import Knob, Raised, Request, Runnable, Setting
 _LARGEST = 1e100
 
 
+class OutOfRange(Raised):
+    """Numbers were released, but none that can be calculated with."""
+
+
 def setting_of(size: int, chosen: Fraction | int) -> Setting:
     """A rate is a fraction, a batch size a whole number."""
     if isinstance(chosen, Fraction):
@@ -38,8 +42,10 @@ def designed(
     **options: bool,
 ) -> Array:
     """The releases of `rounds` rounds on these gradients, which are designed for a bound of 1."""
-    found = subject.run(Request(setting, gradients * (bound / BOUND), noise, bound, rounds, seed, **options))
+    found = subject.run(
+        Request(setting, gradients * (bound / BOUND), noise, bound, rounds, seed, alone=True, **options)
+    )
     largest = float(np.abs(np.where(np.isfinite(found), found, 0.0)).max(initial=0.0))
     if largest > _LARGEST or 0.0 < largest < 1.0 / _LARGEST:
-        raise Raised(f"releases numbers that cannot be calculated with, the largest of them {largest:.3g}")
+        raise OutOfRange(f"releases numbers that cannot be calculated with, the largest of them {largest:.3g}")
     return found

@@ -29,6 +29,8 @@ from noisymean.targets.protocol import Knob, Setting
 
 Numbers: TypeAlias = np.ndarray[tuple[int], np.dtype[np.float64]]
 _MOST_PARTS = 16
+# empty batches that should have come, so that it is no accident that none has
+_MISSED = 30.0
 # laws by which one record more changes the rate, at some N or at all
 _MOVING = (RateLaw.LOADER, RateLaw.SHARE)
 
@@ -89,7 +91,7 @@ def remarks_of(kind: Kind, rates: Rates, observed: Sequence[Observed]) -> list[R
             words = f"no batch has fewer than {rates.parts} records, as if each of {rates.parts} parts of them were drawn again"
             said.append(Remark(Severity.LEAK, f"{words} while nobody of it is in the batch"))
         case Sampling.UNKNOWN:
-            said.append(Remark(Severity.UNKNOWN, _why_unknown(readable)))
+            said.append(_why_unknown(readable))
         case Sampling.POISSON:
             said += [Remark(Severity.LEAK, words) for words in _dependence(readable, rates.law)]
         case Sampling.GIVEN:
@@ -187,8 +189,16 @@ def _within(observed: Sequence[Observed], law: RateLaw, asked: Sequence[Setting]
     return max(own) if own else min(known.values(), default=None)
 
 
-def _why_unknown(observed: Sequence[Observed]) -> str:
-    """The setting that contradicts what was set most clearly."""
+def _why_unknown(observed: Sequence[Observed]) -> Remark:
+    """What batches are instead, or the setting that contradicts most clearly what was set."""
+    if observed and all(np.ptp(_sizes(one)) == 0.0 for one in observed):
+        words = "every batch has the same number of records, as if drawn without replacement or from shuffled epochs"
+        return Remark(Severity.LEAK, f"{words}: no theorem here covers that")
+    if _never_empty(observed):
+        words = (
+            "no batch is ever empty: one that would be is left out or drawn again, and records come more often for it"
+        )
+        return Remark(Severity.LEAK, words)
     worst, least = "", 1.0
     for one in observed:
         count, trials = float(_sizes(one).sum()), one.setting.dataset_size * len(one.readings)
@@ -199,7 +209,25 @@ def _why_unknown(observed: Sequence[Observed]) -> str:
         if chance < least:
             low, high = rate_interval(count, trials)
             worst, least = f": at {one.setting} the rate is {low:.4g} to {high:.4g}, where {rate:.4g} was set", chance
-    return f"how batches are drawn{worst if least < 1e-6 else ': it is not Poisson sampling at any rate that is known'}"
+    words = (
+        f"how batches are drawn{worst if least < 1e-6 else ': it is not Poisson sampling at any rate that is known'}"
+    )
+    return Remark(Severity.UNKNOWN, words)
+
+
+def _never_empty(observed: Sequence[Observed]) -> bool:
+    """Whether none is, where many should be, and the others are as Poisson sampling has them."""
+    missed = 0.0
+    for one in observed:
+        rate, records, sizes = rate_by(RateLaw.AS_SET, one.setting), one.setting.dataset_size, _sizes(one)
+        if rate is None or not 0.0 < rate < 1.0 or sizes.min() == 0.0 or sizes.max() > records:
+            return False
+        chances = _binomial(records, rate)
+        missed += float(chances[0]) * len(sizes)
+        chances[0] = 0.0
+        if not _sizes_fit(sizes, chances / chances.sum()):
+            return False
+    return missed > _MISSED
 
 
 def _dependence(observed: Sequence[Observed], law: RateLaw | None) -> list[str]:

@@ -27,8 +27,8 @@ from noisymean.targets.protocol import Raised, Runnable, Setting
 _ALIKE = by_knob((100, Fraction(1, 2)), (99, 50))
 MIXED = by_knob((24, Fraction(1, 2)), (24, 12))
 _ROUNDS = {BOUNDS[0]: 120, BOUNDS[1]: 60, BOUNDS[2]: 60}
-# of eight: the longest, one that is just clipped, one that is not
-_LEFT_OUT = (7, 4, 2)
+# of eight: the longest, one of a few times the bound, one that is just clipped, one that is not
+_LEFT_OUT = (7, 5, 4, 2)
 # sums in single precision, and noise of a millionth on some hundred axes
 _TOLERANCE = 2e-3
 Divisor = Callable[[int], float | None]
@@ -156,17 +156,32 @@ def _measured_by_noise(mixed: Mixed, releases: Array, members: Array) -> float |
     return float((np.linalg.norm(releases, axis=1) / deviations)[alone].max()) * NOISE
 
 
+def moved_together(subject: Runnable, seed: int) -> Clipping:
+    """How far one record moves the sum where records are not clipped one by one: at least, by the noise."""
+    try:
+        return Clipping(None, None, _few(subject, None, 1.0, seed), additive=False)
+    except Raised:
+        return Clipping(None, None, None, additive=False)
+
+
 def _few(subject: Runnable, full: Full | None, bound: float, seed: int) -> float | None:
     """The farthest that the sum moves when one of eight records becomes next to nothing."""
     setting = everyone(subject) if full is None else full.setting
-    runs = [designed(subject, setting, few_gradients(seed, left_out), seed, 2) for left_out in (None, *_LEFT_OUT)]
-    if not all(np.isfinite(releases).all() for releases in runs):
-        return None
-    unit = _by_noise(runs) if full is None else full.divisors[BOUND] * bound
-    if unit is None:
-        return None
-    first, *others = (releases.mean(axis=0) * unit for releases in runs)
-    return max(float(np.linalg.norm(first - other)) for other in others)
+    farthest: float | None = None
+    # where the divisor is known the longest records were run at other bounds as well
+    for at in BOUNDS if full is None else (BOUND,):
+        runs = [
+            designed(subject, setting, few_gradients(seed, left_out), seed, 2, bound=at) / at
+            for left_out in (None, *_LEFT_OUT)
+        ]
+        if not all(np.isfinite(releases).all() for releases in runs):
+            return None
+        unit = _by_noise(runs) if full is None else full.divisors[BOUND] * bound
+        if unit is None:
+            return None
+        first, *others = (releases.mean(axis=0) * unit for releases in runs)
+        farthest = max(farthest or 0.0, *(float(np.linalg.norm(first - other)) for other in others))
+    return farthest
 
 
 def _by_noise(runs: Sequence[Array]) -> float | None:

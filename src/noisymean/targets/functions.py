@@ -92,7 +92,8 @@ class FunctionOfGradients(Runnable):
         for name in ("noise_multiplier", "max_grad_norm"):
             built_in = getattr(self, name)
             if built_in is not None and not _LEAST_BOUND <= built_in <= _LARGEST_BOUND:
-                raise InvalidInput(name, built_in, f"from {_LEAST_BOUND:g} to {_LARGEST_BOUND:g}")
+                allowed_here = "> 0" if built_in <= 0.0 else f"from {_LEAST_BOUND:g} to {_LARGEST_BOUND:g}"
+                raise InvalidInput(name, built_in, allowed_here)
             if name not in taken and built_in is None:
                 raise InvalidInput("target", self.name, allowed, f"it lacks {name}: tell the {name} it has built in")
 
