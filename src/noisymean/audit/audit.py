@@ -9,17 +9,16 @@ from importlib import import_module
 from time import perf_counter
 from typing import Any
 
-from noisymean.audit import runner
-from noisymean.audit.distinguishers import Distinguisher, Labelled
+from noisymean.audit.distinguishers import Distinguisher
 from noisymean.audit.distinguishers import distinguisher as distinguisher_named
 from noisymean.audit.estimate import check_levels, estimate
 from noisymean.audit.isolation import looked_at
 from noisymean.audit.reference import Reference, reference
 from noisymean.audit.result import Audit
 from noisymean.audit.runner import Processes, Workers
-from noisymean.audit.stages import Stages, enough, training_blocks
+from noisymean.audit.stages import Stages
 from noisymean.audit.store import Store
-from noisymean.audit.trials import generator, joined
+from noisymean.audit.trials import generator
 from noisymean.audit.verdict import judge
 from noisymean.errors import InvalidInput, Undefined
 from noisymean.tradeoff import TradeOff
@@ -87,38 +86,24 @@ def audit(
         with suppress(Undefined):
             truth = reference(known, target.steps, generator(seed, _REFERENCE))
     who = workers or Processes(isolate=isolate, trial_timeout=trial_timeout)
-    chosen = stages.choose(who, store=store, resume=resume, progress=progress)
-    target, distinguisher, what = chosen.target, chosen.distinguisher, chosen.plan
-    done = runner.run(
-        what, who, store=store, resume=resume, progress=lambda finished: progress(what.piloted + finished)
-    )
-    training = training_blocks(what, distinguisher)
-    learned = joined([block for block in done.blocks if block.index < training])
-    judged = joined([block for block in done.blocks if block.index >= training])
-    if not enough(_runs(learned), _runs(judged), distinguisher):
-        # interrupted before there was anything to say
-        raise KeyboardInterrupt
-    found = estimate(judged, distinguisher.judge(learned, truth), confidence=confidence, delta=delta)
+    ran = stages.run(who, store=store, resume=resume, progress=progress)
+    test = ran.chosen.distinguisher
+    found = estimate(ran.judged, test.judge(ran.learned, truth), confidence=confidence, delta=delta)
     verdict = None if claimed is None else judge(found, claimed)
     # stopping early proves a violation as well as going on does; that there is none was not looked for to the end
-    if done.interrupted and verdict is not None and verdict.word == "not-violated":
+    if ran.interrupted and verdict is not None and verdict.word == "not-violated":
         verdict = None
     return Audit(
-        target=target.name,
+        target=ran.chosen.target.name,
         steps=target.steps,
-        distinguisher=distinguisher.name,
-        plan=what,
-        finished=what.piloted + sum(block.trials for block in done.blocks),
+        distinguisher=test.name,
+        plan=ran.chosen.plan,
+        finished=ran.finished,
         found=found,
         claim=claimed,
         reference=truth,
         verdict=verdict,
-        interrupted=done.interrupted,
+        interrupted=ran.interrupted,
         seconds=perf_counter() - start,
-        pairs=chosen.pairs,
+        pairs=ran.chosen.pairs,
     )
-
-
-def _runs(trials: Labelled) -> int:
-    """On the dataset that has fewer."""
-    return int(min(trials.smaller.shape[0], trials.larger.shape[0]))

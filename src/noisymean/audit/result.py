@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from noisymean.audit.sight import Sight
+    from noisymean.audit.unseen import Unseen
 
 
 @final
@@ -69,6 +70,13 @@ class Audit(Result):
 
         return sight(self)
 
+    @cached_property
+    def unseen(self) -> Sequence[Unseen]:
+        """What would not have shown in this audit; nothing where it shows a violation."""
+        from noisymean.audit.unseen import unseen
+
+        return [] if self.verdict is not None and self.verdict.word == "violated" else unseen(self)
+
     def to_dict(self) -> dict[str, object]:
         """Plain data, the object that `audit --json` prints: first the contract's keys, then ours."""
         found, claim, truth = self.found, self.claim, self.reference
@@ -111,6 +119,7 @@ class Audit(Result):
             "gdp_parametric": {name: finite(value) for name, value in asdict(found.parametric).items()},
             "seed": self.plan.seed,
             "interrupted": self.interrupted,
+            "unseen": [str(one) for one in self.unseen],
             # how batches are drawn and what neighbours differ in, where the target says so
             **self._drawn(),
             "configuration": self.plan.configuration(),
@@ -186,8 +195,19 @@ class Audit(Result):
         if self.power is not None and self.reference is not None:
             said.append(f"The audit shows {100.0 * self.power:.1f} % of the true delta(0) ({self.reference.method}).")
         if found.judged < self.finished:
-            said.append(f"{self.finished - found.judged:,} trials were learned from and {found.judged:,} judged.")
+            said.append(self._shares_in_words())
+        if self.unseen:
+            said += ["This audit cannot see:", *(f"- {one}." for one in self.unseen)]
         return said
+
+    def _shares_in_words(self) -> str:
+        """Who got which trials."""
+        learned, piloted = self.finished - self.found.judged, self.plan.piloted
+        taught = f"{learned - piloted:,} trials were learned from and {self.found.judged:,} judged"
+        if not piloted:
+            return f"{taught}."
+        chose = f"the pair of datasets among {self.pairs} and where to look" if self.pairs else "where to look"
+        return f"{taught}; {piloted:,} others chose {chose}."
 
     def _verdict_in_words(self) -> str:
         if self.verdict is None and self.interrupted and self.claim is not None:

@@ -113,6 +113,11 @@ class Check:
         """Whether `runs` on each dataset contradict the claim with PROBABILITY, if `broken` is what is run."""
         return runs > 0 and (self._by_guesses(broken, shift, runs) or self._by_a_corner(broken, shift, runs))
 
+    def sees_event(self, probability: float, runs: int) -> bool:
+        """The same of an event that has this probability on D' and never happens on D: its delta at every epsilon."""
+        error = Levels(self.confidence).corner(2 * len(RATES)) if self.corners else Levels(self.confidence).side
+        return runs > 0 and self._below(np.zeros(1), np.array([1.0 - probability]), runs, error)
+
     def _by_guesses(self, broken: Broken, shift: float, runs: int) -> bool:
         rate = 0.5 * sum(broken.main_point(shift))
         wrong = max(int(binom.ppf(PROBABILITY, 2 * runs, rate)), math.ceil(2 * runs * rate))
@@ -155,6 +160,14 @@ def sight(found: Audit) -> Sight:
         shift = _least(lambda value: check.sees(broken, value, runs), _LEAST_SHIFT, _MOST_SHIFT)
         seen = check.epsilon_of(broken.curve(shift))
     return Sight(seen, check.delta, check.claimed, broken, PROBABILITY, found.finished, check.confidence)
+
+
+def least_event(found: Audit) -> float | None:
+    """The least delta, at the claimed epsilon, of an event of D' alone that would have contradicted the claim; None: none."""
+    check, runs = _check(found), found.found.judged // 2
+    if not check.sees_event(1.0, runs):
+        return None
+    return min(1.0, _least(lambda value: check.sees_event(min(value, 1.0), runs), 1e-9, 1.0))
 
 
 def trials_to_see(found: Audit, factor: float) -> int | None:
