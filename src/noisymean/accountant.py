@@ -16,8 +16,10 @@ from fractions import Fraction
 from typing import NamedTuple, final
 
 from noisymean.accounts import Account, Bound, Pair, PairBounds
-from noisymean.compose.engine import ChainedRounds, DeltaCurve, Rounds, improved, improved_delta
-from noisymean.errors import InvalidInput, Undefined, Unproved, check_number
+from noisymean.checks import member, real
+from noisymean.compose.chained import ChainedRounds, improved, improved_delta
+from noisymean.compose.engine import DeltaCurve, Rounds
+from noisymean.errors import InvalidInput, Undefined, Unproved
 from noisymean.lifted import LiftedRounds
 from noisymean.mechanisms import SGM, Adjacency, Mechanism, Sampling, with_public_size
 from noisymean.pairs import ALL_ZERO, ZEROED_OUT, Datasets
@@ -58,10 +60,10 @@ class Question:
         if delta is not None and epsilon is not None:
             raise InvalidInput("epsilon", epsilon, "left out where delta is given", "give either, not both")
         if delta is not None:
-            check_number("delta", delta, least=SMALLEST_DELTA, most=1.0, remedy="delta = 0 has no finite epsilon")
-            return cls(delta=float(delta))
-        check_number("epsilon", epsilon or 0.0, least=0.0, most=1e6)
-        return cls(epsilon=float(epsilon or 0.0))
+            return cls(
+                delta=real("delta", delta, least=SMALLEST_DELTA, most=1.0, remedy="delta = 0 has no finite epsilon")
+            )
+        return cls(epsilon=real("epsilon", epsilon, least=0.0, most=1e6))
 
     def ask(self, curve: DeltaCurve, side: Side) -> float:
         """The answer for one direction."""
@@ -194,7 +196,7 @@ def account(
     steps: int | None = None,
     delta: float | None = None,
     epsilon: float | None = None,
-    adjacency: Adjacency | None = None,
+    adjacency: Adjacency | str | None = None,
     pair: Pair | str | None = None,
 ) -> Account:
     """Claimed, leaked and guaranteed epsilon at `delta` (or the three deltas at `epsilon`) of a run.
@@ -218,7 +220,8 @@ def account(
     """
     question = Question.of(delta, epsilon)
     asked = Run.of(run, steps)
-    told, adjacency = adjacency, asked.adjacency if adjacency is None else adjacency
+    told = None if adjacency is None else member("adjacency", adjacency, Adjacency)
+    adjacency = told or asked.adjacency
     # the claim is made on the user's dataset at the rate that the accountant is told, whatever is compared with it
     claimed = claimed_interval(asked, question)
     pairs, unjudged = _pairs(asked, adjacency, pair)
@@ -269,10 +272,7 @@ def _worst_of(found: list[_Found]) -> Proved | None:
 
 def _pairs(run: Run, adjacency: Adjacency, asked: Pair | str | None) -> tuple[dict[Pair, Run], tuple[Note, ...]]:
     """The run on each pair of neighbours, by the size of the smaller dataset, and what must be said of one left out."""
-    try:
-        wanted = None if asked is None else Pair(asked)
-    except ValueError:
-        raise InvalidInput("pair", asked, "smaller or larger", "leave it out for the worse of the two") from None
+    wanted = None if asked is None else member("pair", asked, Pair)
     size = run.dataset_size
     if not run.size_moves or adjacency is not Adjacency.ADD_REMOVE:
         # the noisy sum does not know N, and neighbours of one size have no other

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import MISSING, dataclass, is_dataclass, replace
+from dataclasses import fields as dataclass_fields
 from typing import TYPE_CHECKING, Any, final
 
 from noisymean.accountant import Question, account, guaranteed_one_way, pairs_of
 from noisymean.accounts import Account, Pair
-from noisymean.errors import InvalidInput, Undefined, check_number
+from noisymean.checks import member, real
+from noisymean.errors import InvalidInput, Undefined
 from noisymean.mechanisms import Adjacency, Mechanism
 from noisymean.outward import at_least, at_most
 from noisymean.results import Lines, Result
@@ -82,13 +84,26 @@ class Calibration(Result):
         return self.account.plot()
 
 
+def _check_fields(kind: type[Mechanism], given: Mapping[str, object]) -> None:
+    """What a mechanism of that kind is made with, but for its noise."""
+    if not (isinstance(kind, type) and issubclass(kind, Mechanism) and is_dataclass(kind)):
+        raise InvalidInput("kind", kind, "a class of mechanisms", "e.g. noisymean.SGM")
+    known = {one.name: one for one in dataclass_fields(kind) if one.name != "noise_multiplier"}
+    for name, value in given.items():
+        if name not in known:
+            raise InvalidInput(name, value, f"left out: {kind.__name__} is made with {', '.join(known)}")
+    for name, one in known.items():
+        if name not in given and one.default is MISSING:
+            raise InvalidInput(name, None, f"given, for {kind.__name__}")
+
+
 def calibrate(
     kind: type[Mechanism],
     *,
     target_epsilon: float,
     delta: float,
     steps: int,
-    adjacency: Adjacency | None = None,
+    adjacency: Adjacency | str | None = None,
     **fields: Any,
 ) -> Calibration:
     """The least sigma, to 0.01 %, for which `steps` rounds are guaranteed (target_epsilon, delta); re-checked by `account`.
@@ -98,14 +113,15 @@ def calibrate(
     >>> found.account.guarantee.epsilon <= 2.0
     True
     """
-    check_number("target_epsilon", target_epsilon, above=0.0, most=1e6)
+    target_epsilon = real("target_epsilon", target_epsilon, above=0.0, most=1e6)
+    _check_fields(kind, fields)
 
     def build(noise: float) -> Mechanism:
         return kind(noise_multiplier=noise, **fields)  # type: ignore[call-arg]
 
     question = Question.of(delta, None)
     most_noise = Run.of(build(MOST_NOISE), steps)
-    neighbours = most_noise.adjacency if adjacency is None else adjacency
+    neighbours = most_noise.adjacency if adjacency is None else member("adjacency", adjacency, Adjacency)
     both = most_noise.size_moves and neighbours is Adjacency.ADD_REMOVE
     pairs = pairs_of(most_noise) if both else {Pair.LARGER: most_noise}
     ways = [(one.dataset_size, reverse) for one in pairs.values() for reverse in (False, True)]

@@ -9,15 +9,17 @@ from __future__ import annotations
 import numpy as np
 
 from noisymean.central_limit import CentralLimit, central_limit
+from noisymean.checks import whole
 from noisymean.laws.gaussian import gaussian_pair
 from noisymean.laws.subsampled import Subsampled
-from noisymean.mechanisms import BatchDenominator, DatasetDenominator, Mechanism
+from noisymean.mechanisms import BatchDenominator, DatasetDenominator, Mechanism, need_mechanism
 from noisymean.proofs import log_ratio
 from noisymean.tradeoff import TradeOff
 
 
 def ceiling(mechanism: Mechanism) -> TradeOff | None:
     """The paper's upper bound on its own per-pair guarantee; None where the mechanism is SGM, or none of the paper's."""
+    need_mechanism(mechanism)
     big_k, rate = _step_and_rate(mechanism)
     if big_k is None:
         return None
@@ -30,7 +32,8 @@ def ceiling_clt(mechanism: Mechanism, steps: int = 1) -> CentralLimit | None:
 
     Over several rounds, Theorem upperbound_estimate_T_round; the paper has none for ASGM there, nor have we.
     """
-    mechanism.need_poisson()
+    need_mechanism(mechanism).need_poisson()
+    steps = whole("steps", steps, 1, 10**9)
     if mechanism.dimension is None or mechanism.dimension < 2:
         return None
     big_k, rate = _step_and_rate(mechanism)

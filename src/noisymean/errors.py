@@ -11,7 +11,11 @@ Contradiction is no complaint about the input: two of our own numbers cannot bot
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -101,7 +105,7 @@ def _shown(value: object) -> Shown:
             text = str(value)
         except Exception:
             # longer than Python writes a number out, nested too deeply, or of somebody's own making
-            text = f"{'an int of many digits' if isinstance(value, int) else f'a {type(value).__name__}'}"
+            text = "an int of many digits" if isinstance(value, int) else f"a {type(value).__name__}"
     return Shown(shortened(" ".join(on_a_line(text).split()), _LONGEST))
 
 
@@ -115,10 +119,9 @@ def check_number(
     remedy: str = "",
 ) -> ArrayLike:
     """`value` if all of it is finite and inside [least, most] (and > above); else InvalidInput."""
-    try:
-        array = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InvalidInput(name, value, "a number", remedy) from None
+    array = _numbers(value)
+    if array is None:
+        raise InvalidInput(name, value, "a number", remedy)
     inside = np.isfinite(array) & (array >= least) & (array <= most)
     if above is not None:
         inside &= array > above
@@ -128,6 +131,40 @@ def check_number(
         bad = np.asarray(value).ravel()[np.argmin(inside.ravel())] if array.ndim else value
         raise InvalidInput(name, bad, " and ".join(part for part in (low, high) if part), remedy)
     return value
+
+
+def is_number(value: object) -> bool:
+    """Whether that is one real number; True is none."""
+    kinds = (int, float, np.integer, np.floating, Fraction, Decimal)
+    return isinstance(value, kinds) and not isinstance(value, bool)
+
+
+def _numbers(value: object) -> np.ndarray | None:
+    """Real numbers as doubles, one or many; None where there is anything else among them. What is too large is infinite."""
+    if is_number(value):
+        return np.asarray(as_double(value))
+    try:
+        array = np.asarray(value)
+        if array.dtype.kind == "O":
+            each = array.ravel().tolist()
+            return (
+                np.array([as_double(one) for one in each]).reshape(array.shape) if all(map(is_number, each)) else None
+            )
+        return array.astype(np.float64) if array.dtype.kind in "iuf" else None
+    except Exception:
+        # what somebody's own class may raise, and what is too long or nested too deeply to be an array
+        return None
+
+
+def as_double(number: Any) -> float:
+    """The number as a double; infinite where it is too large for one."""
+    try:
+        return float(number)
+    except OverflowError:
+        return math.inf if number > 0 else -math.inf
+    except ValueError:
+        # a signalling NaN
+        return math.nan
 
 
 def check_probability(name: str, value: ArrayLike) -> ArrayLike:

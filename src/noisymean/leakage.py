@@ -20,7 +20,7 @@ from noisymean.laws.all_zero import all_zero
 from noisymean.laws.line_mixture import LineMixture
 from noisymean.laws.on_a_line import REACH, ExplicitPair
 from noisymean.laws.orthogonal import OrthogonalPair
-from noisymean.mechanisms import BatchDenominator, DatasetDenominator, Mechanism, Neighbours
+from noisymean.mechanisms import BatchDenominator, DatasetDenominator, Mechanism, Neighbours, need_mechanism
 from noisymean.noisy_sum import noisy_sum
 from noisymean.numerics import binomial
 from noisymean.numerics.logs import Array, log_difference
@@ -254,6 +254,7 @@ class Leakage:
 
 def leakage(mechanism: Mechanism) -> Leakage:
     """The best attacker of the family of explicit pairs, on one round."""
+    need_mechanism(mechanism)
     pairs = explicit_pairs(mechanism)
     if mechanism.is_sum:
         # the pair (0, C u) attains the SGM curve exactly

@@ -6,11 +6,12 @@ from __future__ import annotations
 
 from noisymean.laws.closed import Gaussian
 from noisymean.laws.subsampled import Subsampled
-from noisymean.mechanisms import Mechanism
+from noisymean.mechanisms import Mechanism, need_mechanism
 
 
 def claimed(mechanism: Mechanism) -> Subsampled:
     """The SGM curve that implementations report, whatever they divide by, at the rate that their accountant is told."""
+    need_mechanism(mechanism)
     return Subsampled(Gaussian(1.0 / mechanism.noise_multiplier), mechanism.told_rate().value)
 
 

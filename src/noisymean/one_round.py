@@ -15,10 +15,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from noisymean.ceilings import ceiling, ceiling_clt
+from noisymean.checks import whole
 from noisymean.curves import Curves
-from noisymean.errors import InvalidInput, Unproved, check_number, check_probability
+from noisymean.errors import InvalidInput, Unproved, check_probability
 from noisymean.leakage import leakage
-from noisymean.mechanisms import Mechanism
+from noisymean.mechanisms import Mechanism, need_mechanism
 from noisymean.noisy_sum import claimed
 from noisymean.proofs import BestOf, guarantee, other_proofs
 from noisymean.verdict import check_order
@@ -34,9 +35,9 @@ def curve(mechanism: Mechanism, alpha: ArrayLike | None = None, *, points: int =
     >>> bool((curves.guarantee <= curves.guarantee_tight).all() and (curves.guarantee_tight <= curves.leakage).all())
     True
     """
+    need_mechanism(mechanism)
     if alpha is None:
-        check_number("points", points, least=2, most=10**6)
-        alpha = np.linspace(0.0, 1.0, int(points))
+        alpha = np.linspace(0.0, 1.0, whole("points", points, 2, 10**6))
     values = np.atleast_1d(np.asarray(check_probability("alpha", alpha), dtype=np.float64))
     if values.size == 0:
         raise InvalidInput("alpha", "[]", "at least one number from 0 to 1")

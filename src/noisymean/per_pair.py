@@ -11,7 +11,7 @@ from noisymean.errors import InvalidInput, Undefined, check_number
 from noisymean.laws.closed import Gaussian, Identity
 from noisymean.laws.gaussian import GaussianPairs
 from noisymean.laws.subsampled import RevealedMixture, Subsampled
-from noisymean.mechanisms import BatchDenominator, DatasetDenominator
+from noisymean.mechanisms import BatchDenominator, DatasetDenominator, need_mechanism
 from noisymean.numerics.logs import Array
 from noisymean.proofs import log_ratio
 from noisymean.tradeoff import TradeOff
@@ -32,6 +32,7 @@ def per_pair(
     `gradients` has one row for each record of D', the new one last, in units of the clipping bound C; `gram` is the matrix of
     their inner products, for when they are too long to hold. All 2^N batches are enumerated.
     """
+    need_mechanism(mechanism)
     mechanism.need_poisson()
     inner = _gram_matrix(gradients, gram)
     count = inner.shape[0] - 1

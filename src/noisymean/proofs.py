@@ -38,7 +38,7 @@ from noisymean.laws.size_revealed import SizeRevealed, size_revealed
 from noisymean.laws.subsampled import RevealedMixture, Subsampled
 from noisymean.laws.sum_of_squares import sum_of_squares
 from noisymean.lifted import LiftedRounds
-from noisymean.mechanisms import BatchDenominator, DatasetDenominator, Mechanism
+from noisymean.mechanisms import BatchDenominator, DatasetDenominator, Mechanism, need_mechanism
 from noisymean.noisy_sum import noisy_sum
 from noisymean.numerics import binomial
 from noisymean.numerics.logs import Array
@@ -191,6 +191,7 @@ def transparent(mechanism: Mechanism) -> Law | None:
 
 def guarantee(mechanism: Mechanism) -> TradeOff:
     """The paper's guarantee for every pair of neighbours, evaluated exactly; where it has none, the first of ours."""
+    need_mechanism(mechanism)
     law = transparent(mechanism)
     if law is None:
         first = proofs(mechanism)[0]
@@ -201,6 +202,7 @@ def guarantee(mechanism: Mechanism) -> TradeOff:
 
 def guarantee_tight(mechanism: Mechanism) -> LowerBound:
     """A sound bound that is nowhere below `guarantee`: the best of all proofs we have."""
+    need_mechanism(mechanism)
     return BestOf((guarantee(mechanism), *other_proofs(mechanism)))
 
 

@@ -24,10 +24,12 @@ from typing import TypeVar, final
 
 from noisymean import batches
 from noisymean.ceilings import ceiling
-from noisymean.compose.engine import ChainedRounds, DeltaCurve, Rounds
-from noisymean.errors import InvalidInput, Undefined, Unproved, check_number
+from noisymean.checks import of_kind, real
+from noisymean.compose.chained import ChainedRounds
+from noisymean.compose.engine import DeltaCurve, Rounds
+from noisymean.errors import InvalidInput, Undefined, Unproved
 from noisymean.leakage import explicit_pairs, replaced_pair
-from noisymean.mechanisms import Adjacency, Mechanism, Segment
+from noisymean.mechanisms import Adjacency, Mechanism, Segment, need_mechanism
 from noisymean.noisy_sum import claimed, noisy_sum
 from noisymean.pairs import ALL_ZERO, Datasets
 from noisymean.planned import Moving
@@ -68,7 +70,7 @@ class Run:
             return cls((Segment(what, _checked(steps)),))
         if steps is not None:
             raise InvalidInput("steps", steps, "left out where segments are given", "each has its own")
-        segments = tuple(Segment(mechanism, _checked(count)) for mechanism, count in what)
+        segments = tuple(map(_segment, of_kind("run", what, Iterable, "a mechanism, or a list of (mechanism, steps)")))  # type: ignore[type-abstract]
         if not segments:
             raise InvalidInput("segments", "[]", "at least one (mechanism, steps)")
         _check_epochs(segments)
@@ -196,11 +198,19 @@ class Run:
         return _rounds(known) if len(known) == len(each) else None
 
 
-def _checked(steps: int) -> int:
-    check_number("steps", steps, least=1, most=MOST_STEPS, remedy="give the number of noisy updates")
-    if int(steps) != steps:
+def _segment(found: object) -> Segment:
+    """One of a schedule."""
+    if not isinstance(found, tuple | list) or len(found) != 2:
+        raise InvalidInput("segments", found, "(mechanism, steps) each")
+    mechanism, steps = found
+    return Segment(need_mechanism(mechanism), _checked(steps))
+
+
+def _checked(steps: object) -> int:
+    number = real("steps", steps, least=1, most=MOST_STEPS, remedy="give the number of noisy updates")
+    if int(number) != number:
         raise InvalidInput("steps", steps, "a whole number")
-    return int(steps)
+    return int(number)
 
 
 def _check_epochs(segments: Sequence[Segment]) -> None:

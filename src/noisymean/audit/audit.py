@@ -18,8 +18,9 @@ from noisymean.audit.result import Audit
 from noisymean.audit.runner import Processes, Workers
 from noisymean.audit.stages import Stages
 from noisymean.audit.store import Store
-from noisymean.audit.trials import generator
+from noisymean.audit.trials import MOST_TRIALS, generator
 from noisymean.audit.verdict import judge
+from noisymean.checks import of_kind, real, seed_of, switch, whole
 from noisymean.errors import InvalidInput, Undefined
 from noisymean.tradeoff import TradeOff
 
@@ -66,7 +67,14 @@ def audit(
     """
     start = perf_counter()
     # said before the trials are run, not after
+    confidence, delta = real("confidence", confidence), real("delta", delta)
     check_levels(confidence, delta)
+    seed, trials = seed_of("seed", seed), whole("trials", trials, 2, MOST_TRIALS)
+    resume, isolate = switch("resume", resume), switch("isolate", isolate)
+    if truth is not None:
+        of_kind("truth", truth, Reference, "the reference of an audit, or None")
+    if store is not None:
+        of_kind("store", store, Store, "a Store, or None", 'e.g. Store.at(Path("audit.sqlite"))')
     # imported by name, since it computes claims
     entry = import_module("noisymean.targets.entry")
     made = partial(entry.target_of, **{"gradient_seed": seed, **settings})
@@ -85,7 +93,7 @@ def audit(
         # it may have too many terms
         with suppress(Undefined):
             truth = reference(known, target.steps, generator(seed, _REFERENCE))
-    who = workers or Processes(isolate=isolate, trial_timeout=trial_timeout)
+    who = workers if workers is not None else Processes(isolate=isolate, trial_timeout=trial_timeout)
     ran = stages.run(who, store=store, resume=resume, progress=progress)
     test = ran.chosen.distinguisher
     found = estimate(ran.judged, test.judge(ran.learned, truth), confidence=confidence, delta=delta)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from noisymean.checks import of_kind, real, switch, whole
 from noisymean.errors import InvalidInput
 from noisymean.finished.checkpoints import Checkpoints, found
 from noisymean.finished.denominator import Denominator, Told, by_step, denominator, doubt_about, quiet_tensor
@@ -18,7 +19,7 @@ from noisymean.finished.optimizers import Descent, of_name
 from noisymean.finished.series import Progress, Run, Updates, array_in
 from noisymean.finished.sizes import Kind, Sizes, sizes_of
 from noisymean.finished.spectrum import spectrum
-from noisymean.mechanisms.base import LARGEST_DATASET, whole
+from noisymean.mechanisms.base import LARGEST_DATASET
 from noisymean.mechanisms.rates import Rate
 
 Source = str | PathLike[str]
@@ -61,30 +62,30 @@ def probe_run(
     >>> bool(594 < low < 600 < high)
     True
     """
-    of_name(optimizer)
+    of_name(of_kind("optimizer", optimizer, str, "the name of one", "sgd"))
     descent = Descent(
-        learning_rate=learning_rate,
-        momentum=momentum,
-        dampening=dampening,
-        nesterov=nesterov,
-        weight_decay=weight_decay,
+        learning_rate=real("learning_rate", learning_rate),
+        momentum=real("momentum", momentum),
+        dampening=real("dampening", dampening),
+        nesterov=switch("nesterov", nesterov),
+        weight_decay=real("weight_decay", weight_decay),
     )
     every = whole("every", every, 1, 10**9)
     if every > 1 and not descent.is_plain:
         raise InvalidInput("every", every, "1 with momentum or weight decay", "their recursion needs every step")
     sizes = sizes_of(mechanism, batch_size, sample_rate)
     told = Told(
-        noise_multiplier=noise_multiplier,
-        max_grad_norm=max_grad_norm,
+        noise_multiplier=real("noise_multiplier", noise_multiplier),
+        max_grad_norm=real("max_grad_norm", max_grad_norm),
         batch=None if sizes is None else sizes.told_batch,
-        confidence=confidence,
+        confidence=real("confidence", confidence),
     )
     asked = None if dataset_size is None else whole("dataset_size", dataset_size, 1, LARGEST_DATASET)
     if asked is not None and (sizes is None or sizes.kind is Kind.CONSTANT):
         raise InvalidInput(
             "dataset_size", asked, "given with a batch size or a sampling rate", "a denominator alone has no N"
         )
-    series, ordered = _series(checkpoints, descent, every, tuple(leave_out))
+    series, ordered = _series(checkpoints, descent, every, _names(leave_out))
     seen = spectrum(series.blocks(progress), series.series)
     measured = denominator(seen, told, descent, every)
     doubt = doubt_about(seen, measured)
@@ -115,6 +116,13 @@ def probe_run(
         still=seen.still,
         version=import_module("noisymean").__version__,
     )
+
+
+def _names(leave_out: object) -> tuple[str, ...]:
+    """The tensors to be left out."""
+    if isinstance(leave_out, str) or not isinstance(leave_out, Sequence):
+        raise InvalidInput("leave_out", leave_out, "a list of names of tensors")
+    return tuple(of_kind("leave_out", one, str, "the name of a tensor") for one in leave_out)
 
 
 def _series(

@@ -18,9 +18,10 @@ from typing import assert_never, final
 
 import numpy as np
 
+from noisymean.checks import whole
 from noisymean.choices import did_you_mean, written_as
 from noisymean.errors import InvalidInput
-from noisymean.mechanisms.base import LARGEST_DATASET, whole
+from noisymean.mechanisms.base import LARGEST_DATASET
 from noisymean.mechanisms.rates import Rate, exact_rate
 
 LEAST_LIMIT, MOST_LIMIT = 10**6, 2 * 10**7

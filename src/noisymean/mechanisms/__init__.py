@@ -22,6 +22,7 @@ from noisymean.mechanisms.base import (
     Neighbours,
     Segment,
     from_plain,
+    need_mechanism,
     register,
 )
 from noisymean.mechanisms.kinds import ASGM, EASGM, FEASGM, SGM, moving_pair, with_public_size
@@ -57,6 +58,7 @@ __all__ = [
     "exact_rate",
     "from_plain",
     "moving_pair",
+    "need_mechanism",
     "register",
     "with_public_size",
 ]

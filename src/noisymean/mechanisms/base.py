@@ -24,7 +24,8 @@ from typing import Any, ClassVar, NamedTuple, Self, TypeVar, final
 
 import numpy as np
 
-from noisymean.errors import InvalidInput, Undefined, Unproved, check_number
+from noisymean.checks import member, of_kind, real, whole
+from noisymean.errors import InvalidInput, Undefined, Unproved
 from noisymean.mechanisms.adjacency import Adjacency
 from noisymean.mechanisms.rates import ToldRate
 from noisymean.mechanisms.sampling import Cut, Sampling
@@ -34,18 +35,6 @@ from noisymean.words import DenominatorFalls, NoiseMoves, Note, RateMoves, rate_
 LARGEST_DATASET = 10**15
 LARGEST_DIMENSION = 10**15
 LEAST_NOISE, MOST_NOISE = 1e-6, 1e9
-
-
-def whole(name: str, value: object, least: int, most: int) -> int:
-    """`value` as an int if it is a whole number from `least` to `most`; else InvalidInput."""
-    try:
-        number = int(value)  # type: ignore[call-overload]
-        exact = not isinstance(value, bool) and number == value
-    except (TypeError, ValueError, OverflowError):
-        number, exact = least, False
-    if not exact or not least <= number <= most:
-        raise InvalidInput(name, value, f"a whole number from {least} to {most:.0e}")
-    return int(number)
 
 
 class Mechanism(ABC):
@@ -78,14 +67,14 @@ class Mechanism(ABC):
 
     def __post_init__(self) -> None:
         self._fix_sampling()
-        check_number(
+        noise = real(
             "noise_multiplier",
             self.noise_multiplier,
             least=LEAST_NOISE,
             most=MOST_NOISE,
             remedy="without noise nothing is private",
         )
-        fixed: dict[str, object] = {"noise_multiplier": float(self.noise_multiplier)}
+        fixed: dict[str, object] = {"noise_multiplier": noise}
         for name, least, most in (("dataset_size", 0, LARGEST_DATASET), ("dimension", 1, LARGEST_DIMENSION)):
             value = getattr(self, name)
             if value is not None or self.size_matters:
@@ -101,8 +90,8 @@ class Mechanism(ABC):
     @final
     def _fix_sampling(self) -> None:
         try:
-            sampling = Sampling(self.sampling)
-        except ValueError:
+            sampling = member("sampling", self.sampling, Sampling)
+        except InvalidInput:
             sampling = None
         if sampling not in self.samplings:
             allowed = [one.value for one in self.samplings]
@@ -378,9 +367,16 @@ Registered = TypeVar("Registered", bound=type[Mechanism])
 
 def register(kind: Registered) -> Registered:
     """Make a mechanism known by its name; a class decorator."""
+    if not (isinstance(kind, type) and issubclass(kind, Mechanism)):
+        raise InvalidInput("kind", kind, "a class of mechanisms", "docs/how-to/extend.md has one")
     if KINDS.setdefault(kind.name, kind) is not kind:
         raise InvalidInput("name", kind.name, "a name that no other mechanism has", "choose another")
     return kind
+
+
+def need_mechanism(value: object) -> Mechanism:
+    """`value` if it is a mechanism."""
+    return of_kind("mechanism", value, Mechanism, "a mechanism", "e.g. SGM(sample_rate=0.01, noise_multiplier=1)")  # type: ignore[type-abstract]
 
 
 def from_plain(plain: dict[str, Any]) -> Mechanism:

@@ -8,12 +8,16 @@ from fractions import Fraction
 from importlib import import_module
 from typing import final
 
-from noisymean.errors import InvalidInput, Undefined, check_number
-from noisymean.mechanisms.base import LARGEST_DATASET, DatasetDenominator, register, whole
+from noisymean.checks import real, switch, whole
+from noisymean.choices import written_as
+from noisymean.errors import InvalidInput, Undefined
+from noisymean.mechanisms.base import LARGEST_DATASET, DatasetDenominator, register
 from noisymean.mechanisms.rates import ToldRate
 from noisymean.mechanisms.sampling import Sampling
 from noisymean.words import EpochsDiffer, LoaderRuns, NoiseFollowsSize, Note, ToldAnotherRate
 
+# Those of the engine of Opacus.
+_ACCOUNTANTS = ("prv", "rdp", "gdp")
 _CALIBRATION = ("target_epsilon", "target_delta", "epochs", "accountant")
 
 
@@ -68,12 +72,13 @@ class OpacusLoader(DatasetDenominator):
 
     def __post_init__(self) -> None:
         self._fix(dataset_size=whole("dataset_size", self.dataset_size, 1, LARGEST_DATASET))
+        self._fix(drop_last=switch("drop_last", self.drop_last))
         most = self.dataset_size if self.drop_last else self.dataset_size + 1
         self._fix(batch_size=whole("batch_size", self.batch_size, 1, most))
         told = {name: getattr(self, name) for name in _CALIBRATION}
         if self.is_calibrated:
             self._calibrate(told)
-        elif math.isnan(self.noise_multiplier):
+        elif not self._has_noise:
             raise InvalidInput("noise_multiplier", None, "given", "or target_epsilon, target_delta and epochs")
         elif any(value is not None for value in told.values()):
             extra = next(name for name, value in told.items() if value is not None)
@@ -81,16 +86,21 @@ class OpacusLoader(DatasetDenominator):
         super().__post_init__()
 
     def _calibrate(self, told: dict[str, object]) -> None:
-        check_number("target_epsilon", self.target_epsilon, above=0.0, most=1e6)  # type: ignore[arg-type]
-        self._fix(accountant=self.accountant or "prv", epochs=whole("epochs", self.epochs, 1, 10**9))
-        if self.target_delta != "1/N":
-            check_number("target_delta", told["target_delta"], above=0.0, most=1.0, remedy='or "1/N"')  # type: ignore[arg-type]
+        self._fix(target_epsilon=real("target_epsilon", self.target_epsilon, above=0.0, most=1e6))
+        self._fix(accountant=_accountant(self.accountant), epochs=whole("epochs", self.epochs, 1, 10**9))
+        if not (isinstance(self.target_delta, str) and self.target_delta == "1/N"):
+            self._fix(target_delta=real("target_delta", told["target_delta"], above=0.0, most=1.0, remedy='or "1/N"'))
         near = [self.dataset_size + i for i in (0, 1, -1) if self.dataset_size + i >= self.least_size]
-        if not math.isnan(self.noise_multiplier) and self.noise_multiplier not in map(self.noise_at, near):
+        if self._has_noise and self.noise_multiplier not in map(self.noise_at, near):
             raise InvalidInput(
                 "noise_multiplier", self.noise_multiplier, "left out with target_epsilon", "one of the two"
             )
         self._fix(noise_multiplier=self.noise_at(self.dataset_size))
+
+    @property
+    def _has_noise(self) -> bool:
+        """Whether a noise multiplier was given, whatever it is."""
+        return not (isinstance(self.noise_multiplier, float) and math.isnan(self.noise_multiplier))
 
     @property
     def size_of_batches(self) -> int:
@@ -207,3 +217,13 @@ class OpacusLoader(DatasetDenominator):
             return super().noise_in_words()
         target = f"{self.noise_multiplier:g}, calibrated to epsilon = {self.target_epsilon:g}"
         return f"{target}, and so to the number of records", "what it was calibrated to"
+
+
+def _accountant(given: object) -> str:
+    """The accountant of the engine by its name, prv where none is said."""
+    if given is None:
+        return _ACCOUNTANTS[0]
+    found = written_as(given, _ACCOUNTANTS) if isinstance(given, str) else None
+    if found is None:
+        raise InvalidInput("accountant", given, f"one of {', '.join(_ACCOUNTANTS)}")
+    return found

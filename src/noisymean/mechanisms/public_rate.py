@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import assert_never, final
 
+from noisymean.checks import switch, whole
 from noisymean.errors import InvalidInput
 from noisymean.mechanisms.adjacency import Adjacency
-from noisymean.mechanisms.base import LARGEST_DATASET, Mechanism, whole
+from noisymean.mechanisms.base import LARGEST_DATASET, Mechanism
 from noisymean.mechanisms.rates import Rate, exact_rate
 from noisymean.mechanisms.sampling import Sampling
 
@@ -44,6 +45,7 @@ class DrawnAnyWay(PublicRate):
     samplings = tuple(Sampling)
 
     def __post_init__(self) -> None:
+        self._fix(drop_last=switch("drop_last", self.drop_last))
         super().__post_init__()
         if self.is_poisson:
             self._only_drawn_otherwise()

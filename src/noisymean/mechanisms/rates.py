@@ -7,7 +7,7 @@ from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from typing import TypeAlias, final
 
-from noisymean.errors import InvalidInput
+from noisymean.errors import InvalidInput, is_number
 
 Rate: TypeAlias = Fraction | float | int | str | Decimal
 
@@ -31,7 +31,7 @@ def exact_rate(value: Rate) -> Fraction:
     True
     """
     try:
-        if isinstance(value, Fraction | int) and not isinstance(value, bool):
+        if isinstance(value, Fraction | int) and is_number(value):
             rate = Fraction(value)
         elif isinstance(value, str) and "/" in value:
             numerator, denominator = value.split("/")
@@ -39,7 +39,7 @@ def exact_rate(value: Rate) -> Fraction:
         elif isinstance(value, str | Decimal):
             rate = _decimal(value)
         else:
-            rate = _decimal(repr(float(value)))
+            rate = _decimal(repr(float(value))) if is_number(value) else Fraction(-1)
     except (ValueError, TypeError, ZeroDivisionError, OverflowError, InvalidOperation):
         rate = Fraction(-1)
     if not SMALLEST_RATE <= rate <= 1:

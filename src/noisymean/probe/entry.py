@@ -6,16 +6,19 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
 
+from noisymean.checks import seed_of, whole
 from noisymean.errors import InvalidInput
 from noisymean.mechanisms import Mechanism, Rate, exact_rate
 from noisymean.probe.finding import Finding, RunNumbers
 from noisymean.probe.judgement import judged
 from noisymean.probe.prober import ROUNDS, Progress, probe_runnable
-from noisymean.targets.entry import runnable_of
+from noisymean.targets.entry import numbers_of, runnable_of
 from noisymean.targets.protocol import BuiltIn, Knob, Runnable, Setting
 
 # Larger datasets are not run, only computed: 20,000 records are 80 MB of gradients.
 MOST_RECORDS = 20_000
+# Of releases at one setting.
+_MOST_ROUNDS = 10**6
 
 
 def probe(
@@ -54,9 +57,26 @@ def probe(
     >>> probe(batch_mean, seed=0).kind.value
     'asgm'
     """
+    given = {"dataset_size": dataset_size, "dimension": dimension, "noise_multiplier": noise_multiplier}
+    given |= {"max_grad_norm": max_grad_norm, "batch_size": batch_size, "delta": delta}
+    given |= {"steps": None if callable(steps) else steps}
+    settings = numbers_of(given)
+    dataset_size, dimension, noise_multiplier = (
+        settings["dataset_size"],
+        settings["dimension"],
+        settings["noise_multiplier"],
+    )
+    max_grad_norm, batch_size, delta = settings["max_grad_norm"], settings["batch_size"], settings["delta"]
+    steps = steps if callable(steps) else settings["steps"]
+    seed, rounds = seed_of("seed", seed), whole("rounds", rounds, 1, _MOST_ROUNDS)
     subject = runnable_of(target, BuiltIn(noise_multiplier, max_grad_norm))
-    given = {"dataset_size": dataset_size, "dimension": dimension, "noise_multiplier": noise_multiplier, "steps": steps}
-    if delta is not None and (missing := [name for name, value in given.items() if value is None]):
+    needed = {
+        "dataset_size": dataset_size,
+        "dimension": dimension,
+        "noise_multiplier": noise_multiplier,
+        "steps": steps,
+    }
+    if delta is not None and (missing := [name for name, value in needed.items() if value is None]):
         raise InvalidInput(missing[0], None, "given, to account for a run", "or leave out delta")
     rate = None if sample_rate is None else exact_rate(sample_rate)
     own = own_settings(subject, dataset_size, rate, batch_size)

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, final
 
 from noisymean.accounts import Account
+from noisymean.checks import of_kind, switch
 from noisymean.errors import InvalidInput
 from noisymean.gdp import GaussianDP, gaussian_dp
 from noisymean.outward import at_most
@@ -182,7 +183,9 @@ def statement(
     The training is (ε, δ)-differentially private with ε = 4.378 at δ = 10⁻⁵, for batches drawn by Poisson sampling and one \
 record added or removed, if it ran as it is described here.
     """
-    if unit is not None and not unit.strip():
+    of_kind("answer", answer, Account, "an account", "what noisymean.account gives")
+    switch("gaussian", gaussian)
+    if unit is not None and not of_kind("unit", unit, str, "a text").strip():
         raise InvalidInput("unit", repr(unit), "what one record stands for", 'e.g. "one patient"')
     # the package itself, which imports this module
     from noisymean import __version__
@@ -192,6 +195,8 @@ record added or removed, if it ran as it is described here.
         unit=DEFAULT_UNIT if unit is None else " ".join(unit.split()),
         unit_told=unit is not None,
         gaussian=gaussian_dp(answer, progress) if gaussian else None,
-        deployment=Deployment() if deployment is None else deployment,
+        deployment=Deployment()
+        if deployment is None
+        else of_kind("deployment", deployment, Deployment, "a Deployment"),
         version=__version__,
     )

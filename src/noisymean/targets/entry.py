@@ -7,7 +7,8 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
-from noisymean.errors import InvalidInput
+from noisymean.checks import member, real, seed_of, whole
+from noisymean.errors import InvalidInput, is_number
 from noisymean.laws.closed import EpsilonDelta
 from noisymean.mechanisms import SGM, Adjacency, Mechanism, exact_rate
 from noisymean.targets.claims import claimed_curve
@@ -22,6 +23,10 @@ from noisymean.tradeoff import TradeOff
 # epsilon, (epsilon, delta), SGM(...) for each round, or a trade-off function
 Claim: TypeAlias = TradeOff | SGM | tuple[float, float] | float
 _NOTHING = BuiltIn()
+# Of a number that has no range of its own here.
+_MOST = 10**15
+_WHOLE = ("dataset_size", "dimension", "batch_size", "steps")
+_REAL = ("noise_multiplier", "max_grad_norm", "delta")
 Choice = TypeVar("Choice", bound=Enum)
 
 
@@ -51,6 +56,7 @@ def target_of(thing: Any, *, gradient_seed: int = 0, **settings: Any) -> Target:
     `gradients` (random, zero, aligned, opposed; of a function also spread, long, crowd, or none: an audit chooses), `rows`,
     `steps`, `mechanism` (its name, where it is known). `gradient_seed` chooses random directions.
     """
+    settings, gradient_seed = numbers_of(settings), seed_of("gradient_seed", gradient_seed)
     if isinstance(thing, Mechanism):
         from noisymean.targets.synthetic import Synthetic
 
@@ -125,6 +131,17 @@ def _made(kind: Any, settings: dict[str, Any], allowed: type[Enum] = Gradients) 
     return target
 
 
+def numbers_of(settings: dict[str, Any]) -> dict[str, Any]:
+    """The same settings, those that are numbers of one as Python has it; what range they have is seen where they are used."""
+    found = dict(settings)
+    for name, value in settings.items():
+        if value is not None and name in _WHOLE:
+            found[name] = whole(name, value, 0, _MOST)
+        elif value is not None and name in _REAL:
+            found[name] = real(name, value)
+    return found
+
+
 def _refuse(settings: dict[str, Any], why: str, remedy: str = "") -> None:
     """Complain about the first of these settings, if there are any."""
     for name, value in settings.items():
@@ -132,10 +149,8 @@ def _refuse(settings: dict[str, Any], why: str, remedy: str = "") -> None:
 
 
 def _choice(name: str, value: Any, allowed: type[Choice]) -> Choice:
-    """One of an enumeration, or its value."""
-    if value not in {*allowed, *(one.value for one in allowed)}:
-        raise InvalidInput(name, value, f"one of {', '.join(str(one.value) for one in allowed)}")
-    return allowed(value)
+    """One of an enumeration, or its name."""
+    return member(name, value, allowed)
 
 
 def claim_of(claim: Claim | None, steps: int) -> TradeOff | None:
@@ -145,9 +160,11 @@ def claim_of(claim: Claim | None, steps: int) -> TradeOff | None:
             return claim
         case SGM():
             return claimed_curve(claim, steps)
-        case (epsilon, delta):
-            return EpsilonDelta(float(epsilon), float(delta))
-        case int() | float():
-            return EpsilonDelta(float(claim), 0.0)
+        case (epsilon, delta) if not isinstance(claim, str):
+            return EpsilonDelta(
+                real("claim epsilon", epsilon, least=0.0), real("claim delta", delta, least=0.0, most=1.0)
+            )
+        case _ if is_number(claim):
+            return EpsilonDelta(real("claim epsilon", claim, least=0.0), 0.0)
         case _:
             raise InvalidInput("claim", claim, "epsilon, (epsilon, delta), SGM(...) or a TradeOff")
