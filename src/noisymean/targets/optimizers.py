@@ -20,6 +20,7 @@ import numpy as np
 
 from noisymean.errors import InvalidInput
 from noisymean.numerics.logs import Array
+from noisymean.targets.foreign import Misbehaved, call, message_of
 from noisymean.targets.protocol import Knob, Raised, Request, Runnable
 
 Build = Callable[[int, float], Any]
@@ -62,7 +63,10 @@ class BuiltOptimizer(Runnable):
     def run(self, run: Request) -> Array:
         """Poisson batches drawn here, the optimizer's own clipping, noise and division."""
         rate = float(run.setting.rate or 1)
-        optimizer = self.build(run.setting.dataset_size, rate)
+        try:
+            optimizer = call(lambda: self.build(run.setting.dataset_size, rate))
+        except Misbehaved as fault:
+            raise Raised(f"is built by what {fault}") from fault
         if not is_optimizer(optimizer):
             raise InvalidInput("target", type(optimizer).__name__, "an Opacus optimizer, with pre_step and grad_sample")
         generator = np.random.default_rng(run.seed)
@@ -164,9 +168,11 @@ def _stepped(optimizer: Any, rows: Array) -> Array:
         parameter.grad_sample = torch.from_numpy(part).to(parameter).reshape(len(rows), *parameter.shape)
         parameter.summed_grad = None
     try:
-        optimizer.pre_step()
-    except Exception as fault:
-        raise Raised(f"raises {type(fault).__name__}: {fault}") from fault
+        call(optimizer.pre_step)
+    except Misbehaved as fault:
+        cause = fault.__cause__
+        words = f"raises {type(cause).__name__}: {message_of(cause)}" if isinstance(cause, Exception) else str(fault)
+        raise Raised(words) from fault
     parts = [parameter.grad.detach().cpu().reshape(-1) for parameter in parameters]
     flat: Array = torch.cat(parts).double().numpy()[places]
     return flat
