@@ -13,7 +13,8 @@ import numpy as np
 
 from noisymean.accountant import account
 from noisymean.accounts import Account
-from noisymean.compose.engine import ChainedRounds, DeltaCurve, Rounds
+from noisymean.compose.chained import ChainedRounds
+from noisymean.compose.engine import DeltaCurve, Rounds
 from noisymean.compose.traced import traced
 from noisymean.errors import Undefined
 from noisymean.mechanisms import Adjacency, Mechanism

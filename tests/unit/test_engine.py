@@ -13,7 +13,8 @@ import pytest
 import many_rounds_oracles as reference
 import noisymean as nm
 import oracles
-from noisymean.compose.engine import ChainedRounds, Rounds, improved, improved_delta
+from noisymean.compose.chained import ChainedRounds, improved, improved_delta
+from noisymean.compose.engine import Rounds
 from noisymean.compose.grid.composition import GridComposition
 from noisymean.cumulants import SlowDecay
 from noisymean.laws.closed import Gaussian, Identity

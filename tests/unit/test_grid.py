@@ -16,7 +16,7 @@ from noisymean.compose.grid.composition import GridComposition
 from noisymean.compose.grid.discretize import Atoms, discretize
 from noisymean.compose.grid.grid_sum import GridSum
 from noisymean.compose.grid.put import composed
-from noisymean.compose.grid.spectrum import splitting_kernel, transform
+from noisymean.compose.grid.spectrum import SMOOTH, splitting_kernel, transform
 from noisymean.compose.grid.window import Layer, Parts, Window, layers_at, window_around, window_at_epsilon
 from noisymean.laws.across import LossOnLine, TabulatedPair
 from noisymean.laws.closed import EpsilonDelta, Gaussian, Identity
@@ -171,20 +171,33 @@ class TestTransform:
     @pytest.mark.parametrize("less_total", [False, True])
     @pytest.mark.parametrize("spread", [1e-6, 0.3, 40.0, 3000.0])
     def test_is_the_sum_of_all_turns(self, spread: float, less_total: bool) -> None:
-        """In 40 digits, with an error that is charged and no larger than some roundings."""
+        """In 40 digits, with an error that is charged and no larger than some roundings, once the sum is smoothed."""
         generator = np.random.default_rng(4)
         distance = np.concatenate([[0.0], spread * generator.normal(size=30)])
         mass = np.concatenate([[0.9], 0.1 * generator.dirichlet(np.ones(30))])
         found = transform(distance, mass, 360, less_total=less_total)
         with mp.workdps(40):
-            for number in (0, 1, 17, 180):
+            for number in (0, 1, 17, 50, 90, 120, 150, 179, 180):
                 turn = mp.mpc(0, -2) * mp.pi * number / 360
                 exact = mp.fsum(
                     mp.mpf(one) * (mp.exp(turn * mp.mpf(at)) - (1 if less_total else 0))
                     for at, one in zip(distance.tolist(), mass.tolist(), strict=True)
                 )
-                assert abs(mp.mpmathify(complex(found.values[number])) - exact) <= found.error
+                off = float(abs(mp.mpmathify(complex(found.values[number])) - exact))
+                smoothing = math.exp(-0.5 * (SMOOTH * 2.0 * math.pi * number / 360) ** 2)
+                assert off * smoothing <= found.error
+                assert off <= found.largest
         assert found.error < 1e-12 * (min(spread, 0.1) if less_total else 1.0)
+        assert found.largest < 1e-9
+
+    @pytest.mark.parametrize("aside", [0.0, 0.25, 0.2500001, 0.5, 0.5000001, 0.75, 1e5 + 0.25])
+    def test_one_atom_wherever_it_lies(self, aside: float) -> None:
+        """Each has its own points, and those that do not see it are the same for all: nothing is averaged away."""
+        found = transform(np.array([aside]), np.ones(1), 64, less_total=False)
+        with mp.workdps(40):
+            for number, value in enumerate(found.values.tolist()):
+                off = float(abs(value - mp.exp(mp.mpc(0, -2) * mp.pi * number / 64 * mp.mpf(aside))))
+                assert off * math.exp(-0.5 * (SMOOTH * 2.0 * math.pi * number / 64) ** 2) <= found.error
 
 
 class TestComposed:
@@ -275,7 +288,7 @@ class TestSmoothing:
         """2 delta_v - delta_(cv), with chords between grid points, against max(0, 1 - e^x), for one atom anywhere."""
         generator = np.random.default_rng(0)
         for step in (1e-3, 0.01, 0.08):
-            deviation = put._SMOOTH * step
+            deviation = SMOOTH * step
             for place in generator.uniform(0.0, 1.0, 7):
                 # grid points around an atom at 0, and points between them
                 nodes = step * (np.arange(-60, 61) + place)
@@ -287,7 +300,7 @@ class TestSmoothing:
     def test_and_with_a_little_less_it_is_not(self) -> None:
         step = 0.01
         nodes = step * (np.arange(-60, 61) + 0.5)
-        deviation = put._SMOOTH * step
+        deviation = SMOOTH * step
         values = 2.0 * gaussian_delta(deviation, nodes) - gaussian_delta(1.7 * deviation, nodes)
         at = np.linspace(nodes[0], nodes[-1], 4001)
         chords = np.interp(np.exp(at), np.exp(nodes), values)

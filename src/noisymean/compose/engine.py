@@ -9,13 +9,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Protocol, TypeVar, final
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 
 from noisymean.compose.contour import COMPOSED_ERROR, Composed
 from noisymean.compose.grid.composition import GridComposition
@@ -132,7 +131,20 @@ class Rounds:
 
     def log_delta(self, epsilon: float, side: Side) -> float:
         """log delta(epsilon) on the stated side."""
+        if (epsilon, side) not in self._deltas:
+            self._deltas[epsilon, side] = self._known_delta(epsilon, side)
+        return self._deltas[epsilon, side]
 
+    @cached_property
+    def _deltas(self) -> dict[tuple[float, Side], float]:
+        return {}
+
+    @property
+    def is_quick(self) -> bool:
+        """Whether a closed form or the contour integral answered, and nothing has to be added up for the next question."""
+        return self._exact is not None and not self._slow and not self._lattice_first
+
+    def _known_delta(self, epsilon: float, side: Side) -> float:
         def few(lattice: LatticeComposition) -> float | None:
             found = lattice.log_delta(epsilon, side)
             if found is None or found <= _LEAST_ON_LATTICE:
@@ -310,108 +322,6 @@ def _found_slow(parts: tuple[tuple[int, Law], ...], reverse: bool) -> list[bool]
     return []
 
 
-@final
-@dataclass(frozen=True, eq=False)
-class ChainedRounds:
-    """P -> P' -> Q: delta(e1 + e2) <= delta_second(e2) + e^e2 delta_first(e1) for every split (docs/accountant.md).
-
-    Only the safe side exists: every split is a bound, the best of a few is taken.
-    """
-
-    first: DeltaCurve
-    second: DeltaCurve
-
-    def epsilon(self, delta: float, side: Side) -> float:
-        """An upper bound on epsilon(delta)."""
-        return self.epsilon_of_log(math.log(delta), side)
-
-    def epsilon_of_log(self, log_delta: float, side: Side, *, near: float | None = None) -> float:
-        """The same for a delta that may be too small to be written down."""
-        return self.improved(math.inf, log_delta)
-
-    def improved(self, best: float, log_delta: float) -> float:
-        """The lesser of another bound on epsilon and this one, which is only worked out where it is better."""
-        if not self._worth_trying(best, log_delta):
-            return best
-        for second, rest in self._splits(log_delta, best):
-            # one evaluation tells whether a search will find something better, where it is that simple
-            if math.isinf(best) or self.first.at_most(best - second, rest, rough=False) is not False:
-                best = min(best, second + self.first.epsilon_of_log(rest, Side.ABOVE))
-        return best
-
-    def at_most(self, epsilon: float, log_delta: float, *, rough: bool = True, side: Side = Side.ABOVE) -> bool | None:
-        """Whether epsilon(delta) <= epsilon is seen at once at one of the splits."""
-        if not self._worth_trying(epsilon, log_delta):
-            return None
-        splits = self._splits(log_delta, epsilon)
-        seen = any(self.first.at_most(epsilon - second, rest, rough=rough) for second, rest in splits)
-        return True if seen else None
-
-    def _worth_trying(self, most: float, log_delta: float) -> bool:
-        """Whether the links would do if each had the most of delta that it may have: no split is better than that."""
-        if math.isinf(most):
-            return True
-        share = math.log(_SHARES[0]) + log_delta
-        if self.second.at_most(most, share, rough=False) is False:
-            return False
-        second = self.second.epsilon_of_log(share, Side.ABOVE, near=most)
-        return second < most and self.first.at_most(most - second, log_delta, rough=False) is not False
-
-    def _splits(self, log_delta: float, most: float) -> Iterator[tuple[float, float]]:
-        """epsilon of the second link and log delta of the first, while there is something left of `most`."""
-        # no link may take more than all
-        links = (self.second, self.first) if math.isfinite(most) else ()
-        if any(link.at_most(most, log_delta, rough=False) is False for link in links):
-            return
-        second = None
-        for share in _SHARES:
-            second = self.second.epsilon_of_log(math.log(share) + log_delta, Side.ABOVE, near=second)
-            if not second < most:
-                # smaller shares cost more
-                return
-            yield second, math.log1p(-share) + log_delta - second
-
-    def log_delta(self, epsilon: float, side: Side) -> float:
-        """An upper bound on log delta(epsilon)."""
-
-        def at(share: float) -> float:
-            last = self.second.log_delta(share * epsilon, Side.ABOVE)
-            return float(
-                np.logaddexp(last, share * epsilon + self.first.log_delta((1.0 - share) * epsilon, Side.ABOVE))
-            )
-
-        best = minimize_scalar(at, bounds=(0.0, 1.0), method="bounded", options={"maxiter": 12})
-        return min(float(best.fun), 0.0)
-
-    def inverse(self) -> ChainedRounds:
-        """Q -> P' -> P."""
-        return ChainedRounds(self.second.inverse(), self.first.inverse())
-
-
-def improved(curve: DeltaCurve, best: float, log_delta: float) -> float:
-    """The lesser of a bound on epsilon that is known and this curve's, which is only worked out where it is better."""
-    if isinstance(curve, ChainedRounds):
-        return curve.improved(best, log_delta)
-    if isinstance(curve, Rounds) or math.isfinite(best):
-        # a bound beyond the largest epsilon says nothing, and takes long on a grid
-        most = min(best, LARGEST_EPSILON)
-        if curve.at_most(most, log_delta, rough=False) is False:
-            return best
-    return min(best, curve.epsilon_of_log(log_delta, Side.ABOVE))
-
-
-def improved_delta(curve: DeltaCurve, best: float, epsilon: float) -> float:
-    """The lesser of a bound on delta that is known and this curve's.
-
-    A chain, which is slow here, is left out where it is not seen at once to be better: any proof is valid.
-    """
-    if isinstance(curve, ChainedRounds) and best < 1.0 and not (best > 0.0 and curve.at_most(epsilon, math.log(best))):
-        return best
-    return min(best, math.exp(min(float(curve.log_delta(epsilon, Side.ABOVE)), 0.0)))
-
-
-# Shares of delta given to the second link, falling; the optimum is flat.
-_SHARES = (0.95, 0.5, 0.05)
 # Rounds that a lattice is for, and the least log delta.
 _MOST_ON_LATTICE, _LEAST_ON_LATTICE = 400, -32.0
 # Ends of a lattice that are further apart than this, in nats of delta, are looked at on the grid.

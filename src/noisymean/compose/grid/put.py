@@ -29,6 +29,7 @@ from scipy import fft
 
 from noisymean.compose.grid.grid_sum import GridSum
 from noisymean.compose.grid.spectrum import (
+    SMOOTH,
     aliased,
     frequencies,
     gaussian_kernel,
@@ -48,11 +49,10 @@ from noisymean.numerics.logs import Array, ComplexArray, log1p_complex
 from noisymean.tradeoff import Side
 
 _ULP = 2.3e-16
-# Deviation of the Gaussian that is added, in steps, and how much wider the second one is.
-_SMOOTH = 2.4
+# How much wider than the Gaussian that is added the second one is.
 _WIDER = 2.35
 # The proof that the lower side is one needs v <= 0.2.
-_WIDEST_STEP = 0.2 / _SMOOTH
+_WIDEST_STEP = 0.2 / SMOOTH
 # The largest product of the tilt and the deviation.
 _STEEPEST = 2.0
 # Deviations of the Gaussian within the window.
@@ -82,7 +82,7 @@ def composed(layer: Layer, window: Window, size: int, side: Side, epsilon: float
             # losses that no float holds apart: there is nothing to put anywhere
             return without_points(layer, theta)
         step = _step(high - low, theta, epsilon, size, weight, math.inf if side is Side.ABOVE else _WIDEST_STEP)
-        deviation = _SMOOTH * step
+        deviation = SMOOTH * step
         # tilted by more than its deviation the Gaussian would outweigh the sum, or what a double holds
         steepest = min(_STEEPEST, _HEAVIEST / deviation) / deviation
         if theta <= steepest:
@@ -127,7 +127,7 @@ def composed(layer: Layer, window: Window, size: int, side: Side, epsilon: float
         log_mgf=sum(count * log_mgf for count, _, _, log_mgf, _ in parts) + theta * slip,
         share=share,
         error=of_mgf,
-        charge=scale * (share * (2.0 * OUTSIDE + 1e-18 + aliased(width, _SMOOTH)) + of_masses + of_spectra) + last,
+        charge=scale * (share * (2.0 * OUTSIDE + 1e-18 + aliased(width, SMOOTH)) + of_masses + of_spectra) + last,
     )
 
 
@@ -139,7 +139,7 @@ def without_points(layer: Layer, theta: float) -> GridSum:
 def _power(
     parts: TiltedParts, cut: float, step: float, w: Array, width: int, sign: float
 ) -> tuple[ComplexArray, float, float]:
-    """Transform of the layer's tilted law, from an offset on, and the Euclidean norm of its error.
+    """Transform of the layer's tilted law, from an offset on, and the Euclidean norm of its error once it is smoothed.
 
     Each loss is moved by its rounding, up or down as `sign` says.
     With phi = inner + large for each part: the product of phi^count, less that of inner^count where there is a cut.
@@ -156,11 +156,12 @@ def _power(
         distance = (moved - center) / step
         inner = transform(distance[~large], mass[~large], width, less_total=True)
         # phi - 1, where the masses of both add up to 1
-        psi, of_large = inner.values, 0.0
+        psi, of_large, largest = inner.values, 0.0, inner.largest
         if layered:
             outer = transform(distance[large], mass[large], width, less_total=False)
             psi = psi + (outer.values - float(np.sum(mass[large])))
             of_large = outer.error
+            largest += outer.largest
             with np.errstate(divide="ignore", invalid="ignore"):
                 ratio = -outer.values / (1.0 + psi)
             log_ratio += count * log1p_complex(ratio.real, ratio.imag)
@@ -168,7 +169,7 @@ def _power(
         log_total += count * log_one
         offset += count * center
         rounding = 4.0 * _ULP * min(1.0, float(np.max(np.abs(psi))))
-        errors.append((count, inner.error + rounding, of_large, log_one.real))
+        errors.append((count, inner.error + rounding, of_large, largest + rounding, log_one.real))
     if layered and sum(count for count, *_ in parts) == 1:
         # one round with a large loss is that loss
         return outer.values, offset, of_large * math.sqrt(width)
@@ -183,22 +184,22 @@ def _power(
         # difference was taken directly
         plain = ~near if layered else np.ones(w.size, dtype=bool)
     norm = 0.0
-    for count, of_inner, of_large, one_size in errors:
+    for count, of_inner, of_large, _, one_size in errors:
         # (|phi| + e)^(count-1) <= max(|phi|, 1/2)^(count-1) e^(2 count e)
         others = log_total.real - count * one_size + (count - 1) * np.maximum(one_size, -math.log(2.0))
         size = math.sqrt(2.0 * float(np.sum(np.exp(np.minimum(2.0 * others[plain], 0.0)))))
         norm += count * (of_inner + of_large) * size
         norm += count * (share * of_inner + of_large) * math.sqrt(width) if layered else 0.0
-    growth = math.exp(min(2.0 * sum(count * (of_inner + of_large) for count, of_inner, of_large, _ in errors), 700.0))
+    growth = math.exp(min(2.0 * sum(count * largest for count, _, _, largest, _ in errors), 700.0))
     return total, offset, growth * norm + 8.0 * _ULP * math.sqrt(width) * share
 
 
 def _step(length: float, theta: float, epsilon: float, size: int, weight: float, widest: float) -> float:
     """The step with which epsilon is off by no more than is aimed at: 1.7 v^2 times a rate at which delta may fall there."""
     rate = 1.0 + theta + _FALLS / max(epsilon, _LEAST_SCALE)
-    aim = math.sqrt(_AIM * max(epsilon, SMALLEST_EPSILON) / (1.7 * _SMOOTH**2 * rate * weight))
+    aim = math.sqrt(_AIM * max(epsilon, SMALLEST_EPSILON) / (1.7 * SMOOTH**2 * rate * weight))
     least = max(_POINTS[0] * math.sqrt(weight), _POINTS[0] / 16)
     finest = length / (_POINTS[1] * size)
     # however little it weighs, the Gaussian must not outweigh it
-    step = min(max(aim, finest), length / (least * size), widest, max(0.5 * _STEEPEST / (_SMOOTH * theta), finest))
+    step = min(max(aim, finest), length / (least * size), widest, max(0.5 * _STEEPEST / (SMOOTH * theta), finest))
     return max(step, length / _MOST_POINTS)
