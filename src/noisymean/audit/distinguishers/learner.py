@@ -50,14 +50,18 @@ def judge(training: Labelled) -> Judge:
 
 
 def _main(smaller: Array, larger: Array) -> float:
-    """0, where the log-odds are even, unless another threshold does better by more than chance explains."""
+    """0, where the log-odds are even, unless another threshold does better by more than chance explains.
+
+    Of the rows that the two decide differently, d, chance makes the one right and the other wrong up to sqrt(d) times oftener.
+    """
     best = best_threshold(smaller, larger)
-    gained = _right(smaller, larger, best) - _right(smaller, larger, 0.0)
-    return best if gained > 1.0 / np.sqrt(2.0 * min(len(smaller), len(larger))) else 0.0
-
-
-def _right(smaller: Array, larger: Array, threshold: float) -> float:
-    return float((larger > threshold).mean() - (smaller > threshold).mean())
+    low, high = sorted((best, 0.0))
+    # on D the larger threshold is right about what lies between, on D' the smaller
+    gained = sum(
+        np.sign(best) * ((low < side) & (side <= high)).sum() * way for side, way in ((smaller, 1), (larger, -1))
+    )
+    differ = sum(((low < side) & (side <= high)).sum() for side in (smaller, larger))
+    return best if gained > np.sqrt(differ) else 0.0
 
 
 def _unseen(make: Callable[[], Any], rows: Array, labels: Array, fold: Array) -> Array:
