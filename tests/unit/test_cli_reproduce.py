@@ -131,7 +131,8 @@ def test_one_alone_has_a_last_line_as_well(tmp_path: Path, monkeypatch: pytest.M
 def test_of_many_that_need_the_same_it_is_counted_once(cache: Path) -> None:
     both = [Needs(("mnist", "cifar10"), ("1.0.0",)), Needs(("cifar10",), ("1.0.0", "0.15.0"))]
     assert [one.name for one in missing(both)] == ["MNIST", "CIFAR-10", "opacus 1.0.0", "opacus 0.15.0"]
-    (cache / "opacus" / "1.0.0").mkdir(parents=True)
+    (cache / "wheels").mkdir(parents=True)
+    (cache / "wheels" / "opacus-1.0.0-py3-none-any.whl").touch()
     assert [one.name for one in missing(both)] == ["MNIST", "CIFAR-10", "opacus 0.15.0"]
     assert [one.name for one in missing(both, data_dir="mine")] == ["opacus 0.15.0"]
     assert missing([]) == []

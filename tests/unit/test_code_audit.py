@@ -90,7 +90,8 @@ def test_damaged_files_and_tests_are_left_out(tmp_path: Path) -> None:
 def test_every_release_reads_as_its_era(version: str) -> None:
     pytest.importorskip("torch")
     era = Release(available(version)).era
-    source = read_source(packages.opacus_source(Release(version)))
+    with packages.opacus_source(Release(version)) as folder:
+        source = read_source(folder)
     kinds = {Era.MAKE_PRIVATE: Kind.FEASGM, Era.POISSON_FLAG: Kind.EASGM}
     assert read_kind(source) is kinds.get(era, Kind.ASGM)
     assert read_kind(source, reduction="sum") is Kind.SGM
@@ -137,7 +138,8 @@ def test_a_wheel_cannot_write_outside_its_folder(tmp_path: Path) -> None:
         archive.writestr("../outside.py", "x = 1")
         archive.writestr("inside/a.py", "x = 1")
         archive.writestr("inside/data.bin", "x")
-    packages._unpack(wheel, tmp_path / "unpacked")
+    with wheel.open("rb") as stream:
+        packages._unpack(wheel.name, stream, tmp_path / "unpacked")
     assert [path.name for path in tmp_path.rglob("*.py")] == ["a.py"]
     assert not list((tmp_path / "unpacked").rglob("*.bin"))
 

@@ -6,13 +6,17 @@ import gzip
 import hashlib
 import io
 import json
+import os
 import pickle
+import re
 import stat
 import struct
 import sys
 import tarfile
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -188,8 +192,14 @@ def published(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> P
     )
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
     monkeypatch.setenv("PATH", str(folder))
+    images, labels = (hashlib.sha256(array.tobytes()).hexdigest() for array in fixture("mnist"))
     small = replace(
-        data.named("mnist"), train=40, test=40, bytes=len(content), sha256=hashlib.sha256(content).hexdigest()
+        data.named("mnist"),
+        train=40,
+        test=40,
+        bytes=len(content),
+        sha256=hashlib.sha256(content).hexdigest(),
+        arrays=(images, labels, images, labels),
     )
     monkeypatch.setitem(catalogue.CATALOGUE, "mnist", small)
     return source
@@ -209,6 +219,74 @@ def test_fetch_then_load(published: Path, cache: Path) -> None:
     assert not list((cache / "data" / "downloads").iterdir())
     assert data.fetch("mnist") == folder
     assert (published.parent / "calls").read_text() == "x"
+
+
+def changed(place: Path, **options: Any) -> None:
+    """The array in a file, with one number changed, or written in another way."""
+    array = np.load(place).copy()
+    if options:
+        array = array.astype(**options)
+    else:
+        array.reshape(-1)[7] ^= 1
+    np.save(place, array)
+
+
+def unseen(place: Path) -> None:
+    """One number changed in place, and the dates put back."""
+    before = place.stat()
+    with place.open("r+b") as file:
+        file.seek(-1, os.SEEK_END)
+        file.write(b"\xff")
+    os.utime(place, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+def pipe(place: Path) -> None:
+    place.unlink()
+    os.mkfifo(place)
+
+
+@pytest.mark.parametrize("part", ["images", "labels"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        changed,
+        unseen,
+        lambda place: changed(place, dtype=np.uint16),
+        lambda place: np.save(place, np.asfortranarray(np.load(place).reshape(40, -1))),
+        lambda place: np.save(place, np.array([Payload()], dtype=object)),
+        lambda place: place.write_bytes(place.read_bytes()[:-9]),
+        lambda place: place.write_bytes(b"PK\x03\x04"),
+        lambda place: place.write_bytes(b""),
+        pipe,
+        lambda place: place.unlink(),
+    ],
+)
+def test_what_is_in_the_cache_is_verified_at_each_load(
+    published: Path, part: str, change: Callable[[Path], object]
+) -> None:
+    folder = data.fetch("mnist")
+    data.load("mnist")
+    change(folder / f"train_{part}.npy")
+    with pytest.raises(InvalidInput, match=rf"delete .*{folder.name} and run 'noisymean data fetch mnist'") as fault:
+        data.load("mnist")
+    assert "\n" not in str(fault.value)
+    # the other half is as it was
+    assert len(data.load("mnist", train=False)) == 40
+
+
+def test_an_array_is_read_whole_once_in_a_process_while_nobody_touches_it(
+    published: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data.fetch("mnist")
+    data.load("mnist")
+    monkeypatch.setattr(hashlib, "sha256", lambda *_: pytest.fail("it was read again"))
+    data.load("mnist")
+
+
+def test_every_array_of_the_catalogue_has_a_checksum_of_its_own() -> None:
+    every = [digest for one in data.CATALOGUE.values() for digest in (one.sha256, *one.arrays)]
+    assert all(re.fullmatch(r"[0-9a-f]{64}", digest) for digest in every)
+    assert len(set(every)) == 5 * len(data.CATALOGUE)
 
 
 def test_an_interruption_while_unpacking_costs_no_second_download(

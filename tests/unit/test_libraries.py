@@ -6,12 +6,14 @@ library. `test_libraries_run.py` builds the environments.
 
 from __future__ import annotations
 
+import importlib.util
+import marshal
 import os
+import struct
 import subprocess
 import sys
 import textwrap
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from pathlib import Path
 from time import monotonic, sleep
@@ -21,15 +23,17 @@ import numpy as np
 import pytest
 
 from command_line import run
-from noisymean.errors import InvalidInput
-from noisymean.targets.libraries import client, environments
+from noisymean.errors import InvalidInput, NoisymeanError
+from noisymean.targets.libraries import client
 from noisymean.targets.libraries.client import Session, start
-from noisymean.targets.libraries.environments import ENVIRONMENTS, Environment, built
+from noisymean.targets.libraries.environments import ENVIRONMENTS, Environment, built, verified
 from noisymean.targets.libraries.ways import WAYS, LibraryWay, way_named
 from noisymean.targets.processes import pip
 from noisymean.targets.processes.client import Worker, WorkerFault
 from noisymean.targets.processes.pip import InstallFailed
 from noisymean.targets.protocol import Knob, Raised, Request, Setting
+from noisymean.targets.wheels import kept
+from toy_wheels import Pip, file_of, know, wheel_of
 
 # A library that is as simple as can be: what it releases can be written down.
 LIBRARY = '''
@@ -74,6 +78,8 @@ def said():
 '''
 GRADIENTS = np.array([[1.0, 0.0, 0.0, 0.0, 5.0], [0.0, 2.0, 0.0, 0.0, 5.0], [0.0, 0.0, 0.0, 0.0, 5.0]])
 TOY = Environment("toy", "1.0", "toy_library", 1, ("toy==1.0",))
+# where the numpy of the tests is, which the other side needs
+NUMPY = Path(np.__file__).parents[1]
 
 
 def request(rounds: int, rate: Fraction | None, batch_size: int | None = None, **options: bool) -> Request:
@@ -90,7 +96,7 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture
 def worker(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Worker]:
     monkeypatch.setenv("PYTHONPATH", str(folder / "nowhere"))
-    made = start("toy==1.0", Path(sys.executable), [folder])
+    made = start("toy==1.0", [folder, NUMPY])
     yield made
     made.close()
 
@@ -100,7 +106,8 @@ def toy(worker: Worker, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callab
     """Ways of the toy library, in a worker that is started again when it has ended."""
     monkeypatch.setattr(client, "_WORKERS", {TOY.title: worker})
     monkeypatch.setattr(client, "built", lambda environment: environment)
-    monkeypatch.setattr(client, "start", lambda name, python: start(name, Path(sys.executable), [folder]))
+    monkeypatch.setattr(client, "verified", lambda environment: folder)
+    monkeypatch.setattr(client, "start", lambda name, folders: start(name, [*folders, NUMPY]))
 
     def way(name: str, *, draws: bool = False, **options: Any) -> LibraryWay:
         return LibraryWay(environment=TOY, label=name, module="toy_library", way=name, options=options, draws=draws)
@@ -163,7 +170,7 @@ def test_nothing_of_ours_is_imported_there_and_no_path_of_the_caller_is_seen(wor
 def test_a_worker_that_is_dismissed_ends(toy: Callable[..., LibraryWay], worker: Worker) -> None:
     toy("Mean").run(request(1, Fraction(1)))
     client.dismiss(TOY)
-    assert worker.process.returncode == 0
+    assert worker.process.poll() is not None
     # once more is nothing
     client.dismiss(TOY)
 
@@ -171,31 +178,35 @@ def test_a_worker_that_is_dismissed_ends(toy: Callable[..., LibraryWay], worker:
 # --- environments ------------------------------------------------------------------------------------------------------
 
 
-class Pip:
-    """Stands for pip: what it is asked for, and what it answers."""
-
-    def __init__(self, answer: str | None = None, fault: BaseException | None = None) -> None:
-        self.answer, self.fault = answer, fault
-        self.asked: list[tuple[tuple[str, ...], bool]] = []
-
-    def __call__(
-        self, what: str, packages: Sequence[str], *options: str, python: Path | None = None, alone: bool = True
-    ) -> str | None:
-        assert what == "install"
-        assert python is not None
-        self.asked.append((tuple(packages), alone))
-        if self.fault is not None:
-            raise self.fault
-        site = python.parents[1] / "lib" / "python3" / "site-packages"
-        (site / "toy_library").mkdir(parents=True, exist_ok=True)
-        (site / "toy_pack-age-1.0.dist-info").mkdir(exist_ok=True)
-        return self.answer
+MODULE, NAMED = "toy_library/__init__.py", "toy-1.0.dist-info/METADATA"
+TOYS = {
+    "toy==1.0": wheel_of(
+        "toy==1.0",
+        {
+            MODULE: LIBRARY,
+            "toy_library/part/data.bin": b"\0\1",
+            "toy-1.0.data/purelib/toy_beside.py": "x = 1\n",
+            "toy-1.0.data/scripts/toy": "#!python\nx = 1\n",
+        },
+        unlisted={"toy_library/unlisted.py": "x = 1\n"},
+    ),
+    "pack-age==2.0": wheel_of("pack-age==2.0", {"pack_age.py": "x = 2\n"}),
+}
 
 
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("NOISYMEAN_CACHE", str(tmp_path / "cache"))
-    return tmp_path / "cache" / "libraries"
+    return tmp_path / "cache" / "environments"
+
+
+@pytest.fixture
+def installer(cache: Path, monkeypatch: pytest.MonkeyPatch) -> Pip:
+    """A pip that has the wheels of the toy library, which the package knows."""
+    made = Pip(TOYS)
+    know(monkeypatch, TOYS, {"toy==1.0": list(TOYS)})
+    monkeypatch.setattr(kept, "run_pip", made)
+    return made
 
 
 def left(cache: Path) -> set[str]:
@@ -203,30 +214,31 @@ def left(cache: Path) -> set[str]:
     return {one.name for one in cache.iterdir() if not one.name.endswith(".lock")}
 
 
-def test_an_environment_is_built_once_and_lists_what_is_in_it(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    installer = Pip()
-    monkeypatch.setattr(environments, "run_pip", installer)
-    both = replace(TOY, alone=("other==2.0",))
+def test_an_environment_is_built_once_and_has_what_its_wheels_list(installer: Pip, cache: Path) -> None:
     told: list[str] = []
-    assert built(both, told.append).is_built
-    assert built(both, told.append).installed() == {"toy_pack-age": "1.0"}
-    assert installer.asked == [(("toy==1.0",), False), (("other==2.0",), True)]
-    assert len(told) == 1
+    assert built(TOY, told.append).is_built
+    assert built(TOY, told.append).installed() == {"toy": "1.0", "pack-age": "2.0"}
+    assert len(installer.asked) == len(told) == 1
+    assert [line.partition(" ")[0] for line in installer.required] == list(TOYS)
+    assert all(" --hash=sha256:" in line for line in installer.required)
     assert "about 1 MB" in told[0]
-    assert both.source() == both.place / "lib" / "python3" / "site-packages" / "toy_library"
-    # an interpreter of its own, which runs
-    version = subprocess.run([both.python, "-c", "print(6 * 7)"], capture_output=True, check=True)
-    assert version.stdout.split() == [b"42"]
-    assert left(cache) == {both.place.name}
+    assert left(cache) == {TOY.place.name}
+    packages = verified(TOY)
+    assert TOY.source() == packages / "toy_library"
+    # code and what belongs to it: no scripts, and nothing that the wheel does not list
+    assert {path.relative_to(packages).as_posix() for path in packages.rglob("*") if path.is_file()} == {
+        MODULE, "toy_library/part/data.bin", "toy_beside.py", "pack_age.py",
+        *(f"{name}.dist-info/{file}" for name in ("toy-1.0", "pack-age-2.0") for file in ("METADATA", "WHEEL")),
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(
     ("reason", "said"), [("No matching distribution found for toy", "No matching"), ("", "check the network")]
 )
 def test_what_cannot_be_installed_is_a_line_and_leaves_nothing(
-    cache: Path, monkeypatch: pytest.MonkeyPatch, reason: str, said: str
+    installer: Pip, cache: Path, reason: str, said: str
 ) -> None:
-    monkeypatch.setattr(environments, "run_pip", Pip(reason))
+    installer.answer = reason
     with pytest.raises(InstallFailed, match=f"^toy==1.0: .*{said}") as caught:
         built(TOY)
     assert "\n" not in str(caught.value)
@@ -234,20 +246,18 @@ def test_what_cannot_be_installed_is_a_line_and_leaves_nothing(
     assert not TOY.is_built
 
 
-def test_a_build_that_is_interrupted_leaves_nothing_and_can_be_repeated(
-    cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(environments, "run_pip", Pip(fault=KeyboardInterrupt()))
+def test_a_build_that_is_interrupted_leaves_nothing_and_can_be_repeated(installer: Pip, cache: Path) -> None:
+    installer.fault = KeyboardInterrupt()
     with pytest.raises(KeyboardInterrupt):
         built(TOY)
     assert left(cache) == set()
-    monkeypatch.setattr(environments, "run_pip", Pip())
+    installer.fault = None
     assert built(TOY).is_built
+    verified(TOY)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="without locks nothing is swept")
-def test_what_a_killed_build_has_left_is_swept_by_the_next(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(environments, "run_pip", Pip())
+def test_what_a_killed_build_has_left_is_swept_by_the_next(installer: Pip, cache: Path) -> None:
     half, other = cache / f".installing-{TOY.place.name}-abc" / "environment", cache / ".installing-other-1-abc"
     half.mkdir(parents=True)
     other.mkdir()
@@ -256,7 +266,9 @@ def test_what_a_killed_build_has_left_is_swept_by_the_next(cache: Path, monkeypa
     assert left(cache) == {TOY.place.name, other.name}
 
 
-def test_a_cache_that_cannot_be_written_is_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cache_that_cannot_be_written_is_a_line(
+    installer: Pip, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("NOISYMEAN_CACHE", str(tmp_path / "file"))
     with pytest.raises(InstallFailed, match=r"could not be written \(.*\); see NOISYMEAN_CACHE"):
@@ -266,6 +278,149 @@ def test_a_cache_that_cannot_be_written_is_a_line(tmp_path: Path, monkeypatch: p
 def test_a_source_that_is_gone_is_a_line(cache: Path) -> None:
     with pytest.raises(InstallFailed, match="has no toy_library; delete it and try again"):
         TOY.source()
+
+
+def test_an_environment_of_a_former_version_is_not_looked_at(installer: Pip, cache: Path) -> None:
+    before = cache.parent / "libraries" / TOY.place.name
+    (before / "lib").mkdir(parents=True)
+    (before / "installed.json").write_text("{}")
+    assert not TOY.is_built
+    built(TOY)
+    assert len(installer.asked) == 1
+
+
+def test_wheels_that_are_not_as_published_are_not_unpacked(installer: Pip, cache: Path) -> None:
+    installer.wheels = {**TOYS, "pack-age==2.0": wheel_of("pack-age==2.0", {"pack_age.py": "x = 3\n"})}
+    with pytest.raises(InstallFailed, match="is not what was published"):
+        built(TOY)
+    assert left(cache) == set()
+    installer.wheels = {"toy==1.0": TOYS["toy==1.0"]}
+    with pytest.raises(InstallFailed, match=r"has no wheel of pack-age==2\.0"):
+        built(TOY)
+    assert left(cache) == set()
+
+
+def changed_line(packages: Path) -> Path:
+    place = packages / MODULE
+    text = place.read_bytes()
+    before = place.stat()
+    place.write_bytes(text.replace(b"divisor=4.0", b"divisor=5.0"))
+    # neither its size nor its date tells
+    os.utime(place, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert place.stat().st_size == before.st_size
+    return place
+
+
+def linked_file(packages: Path) -> Path:
+    place = packages / "toy_beside.py"
+    (packages.parent / "elsewhere.py").write_bytes(place.read_bytes())
+    place.unlink()
+    place.symlink_to(packages.parent / "elsewhere.py")
+    return place
+
+
+def linked_folder(packages: Path) -> Path:
+    place = packages / "toy_library" / "sub"
+    place.symlink_to(packages / "toy_library" / "part")
+    return place
+
+
+def another(name: str) -> Callable[[Path], Path]:
+    def add(packages: Path) -> Path:
+        place = packages / name
+        place.parent.mkdir(exist_ok=True)
+        place.write_bytes(b"x = 1\n")
+        return place
+
+    return add
+
+
+def opened_to_others(packages: Path) -> Path:
+    (packages / MODULE).chmod(0o666)
+    return packages / MODULE
+
+
+def taken_away(packages: Path) -> Path:
+    (packages / MODULE).unlink()
+    return packages / MODULE
+
+
+def pipe(packages: Path) -> Path:
+    taken_away(packages)
+    os.mkfifo(packages / MODULE)
+    return packages / MODULE
+
+
+def changed_wheel(packages: Path) -> Path:
+    """With a list of its own that the changed file agrees with."""
+    place = packages.parent / "wheels" / file_of("pack-age==2.0")
+    place.write_bytes(wheel_of("pack-age==2.0", {"pack_age.py": "x = 3\n"}))
+    (packages / "pack_age.py").write_text("x = 3\n")
+    return place
+
+
+def another_wheel(packages: Path) -> Path:
+    place = packages.parent / "wheels" / file_of("third==3.0")
+    place.write_bytes(wheel_of("third==3.0", {"third.py": "x = 3\n"}))
+    (packages / "third.py").write_text("x = 3\n")
+    return place
+
+
+def folder_of_others(packages: Path) -> Path:
+    packages.chmod(0o777)
+    return packages
+
+
+@pytest.mark.skipif(os.name != "posix", reason="links, pipes and modes")
+@pytest.mark.parametrize(
+    "plant",
+    [
+        changed_line, linked_file, linked_folder, opened_to_others, taken_away, pipe, changed_wheel, another_wheel,
+        folder_of_others, another("new.py"), another("toy_library/new.py"), another("sitecustomize.py"),
+        another("planted.pth"), another("toy_library/__pycache__/part.cpython-311.pyc"), another("toy_beside.pyc"),
+        another("toy_library/new.so"), another("pack_age/__init__.py"),
+    ],
+)  # fmt: skip
+def test_an_environment_that_is_not_as_published_is_not_started(
+    installer: Pip, monkeypatch: pytest.MonkeyPatch, plant: Callable[[Path], Path]
+) -> None:
+    monkeypatch.setattr(client, "start", lambda *_: pytest.fail("it was started"))
+    place = plant(verified(built(TOY)))
+    for _ in range(2):
+        with pytest.raises(NoisymeanError) as fault:
+            client.worker_of(TOY)
+        assert str(place) in str(fault.value)
+        assert "\n" not in str(fault.value)
+    # one download, and nothing put right in silence
+    assert len(installer.asked) == 1
+
+
+def test_neither_bytecode_nor_what_a_start_would_run_is_looked_at(installer: Pip, tmp_path: Path) -> None:
+    """The second line: even what is put there after it was verified, where Python itself would take it."""
+    packages = verified(built(TOY))
+    mark = tmp_path / "mark"
+    evil = f"open({str(mark)!r}, 'a').close()\n"
+    (packages / "planted.pth").write_text(f"import os; {evil}")
+    for name in ("sitecustomize.py", "usercustomize.py"):
+        (packages / name).write_text(evil)
+    source = packages / "toy_beside.py"
+    cached = Path(importlib.util.cache_from_source(str(source)))
+    cached.parent.mkdir()
+    date, size = int(source.stat().st_mtime), source.stat().st_size
+    code = marshal.dumps(compile(evil + "x = 'planted'", str(source), "exec"))
+    cached.write_bytes(importlib.util.MAGIC_NUMBER + struct.pack("<III", 0, date, size) + code)
+    # Python by itself runs the bytecode, whose date and size are those of the source
+    plain = f"import sys; sys.path[:0] = [{str(packages)!r}]; import toy_beside"
+    subprocess.run([sys.executable, "-I", "-c", plain], check=True)
+    mark.unlink()
+    worker = start("toy==1.0", [packages, NUMPY])
+    # a module without the way that was asked for: it was imported
+    with pytest.raises(WorkerFault, match="AttributeError"):
+        Session(worker, "toy_beside", "Mean", {})
+    assert Session(worker, "toy_library", "Mean", {}).said()["hidden"] == 0.0
+    worker.close()
+    assert not mark.exists()
+    assert [one.name for one in cached.parent.iterdir()] == [cached.name]
 
 
 def test_environments_are_pinned_and_each_has_a_place_of_its_own() -> None:

@@ -6,8 +6,6 @@ skipped with the reason where neither can be.
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import io
 import math
 from dataclasses import fields
@@ -288,29 +286,6 @@ def test_memory_is_used_again_only_when_nobody_holds_it() -> None:
     lender.unlink()
 
 
-def wheel(folder: Path, version: str, content: bytes) -> None:
-    """An unpacked wheel with its list of checksums."""
-    (folder / "opacus").mkdir(parents=True)
-    (folder / "opacus" / "__init__.py").write_bytes(content)
-    about = folder / f"opacus-{version}.dist-info"
-    about.mkdir()
-    (about / "METADATA").write_text(f"Name: opacus\nVersion: {version}\n")
-    digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
-    (about / "RECORD").write_text(
-        f"opacus/__init__.py,sha256={digest},{len(content)}\nopacus-{version}.dist-info/RECORD,,\n"
-    )
-
-
-def test_what_pip_unpacked_is_verified(tmp_path: Path) -> None:
-    wheel(tmp_path / "good", "1.6.0", b"x = 1\n")
-    install.verify(Release("1.6.0"), tmp_path / "good")
-    with pytest.raises(install.InstallFailed, match="another release"):
-        install.verify(Release("1.5.4"), tmp_path / "good")
-    (tmp_path / "good" / "opacus" / "__init__.py").write_text("x = 2\n")
-    with pytest.raises(install.InstallFailed, match="was changed"):
-        install.verify(Release("1.6.0"), tmp_path / "good")
-
-
 def test_an_index_out_of_reach_is_one_line_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NOISYMEAN_CACHE", str(tmp_path))
     monkeypatch.setenv("PIP_NO_INDEX", "1")
@@ -319,7 +294,7 @@ def test_an_index_out_of_reach_is_one_line_and_leaves_nothing(tmp_path: Path, mo
     with pytest.raises(install.InstallFailed, match=r"opacus==0\.13\.0") as fault:
         install.installed(Release("0.13.0"))
     assert "\n" not in str(fault.value)
-    assert [path.name for path in (tmp_path / "opacus").iterdir()] == [".0.13.0.lock"]
+    assert [path.name for path in (tmp_path / "wheels").iterdir()] == [".opacus==0.13.0.lock"]
 
 
 class TestDevice:

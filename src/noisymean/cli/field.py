@@ -51,7 +51,7 @@ def command(
 ) -> None:
     """What do the libraries of the field divide by, what do they claim, and is it so? Found by running them.
 
-    Each library runs in an environment of its own in your cache, which is built once: about 3.7 GB for all of them. Finished
+    Each library runs in an environment of its own in your cache, which is built once: about 4.5 GB for all of them. Finished
     rows are kept there, so that a run that was interrupted goes on where it was. What cannot be installed is a row that says so.
 
     \b

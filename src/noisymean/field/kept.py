@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 
 from noisymean.field.rows import Row
-from noisymean.folder import cache_folder
+from noisymean.folder import own_folder
 from noisymean.probe.prober import VERSION as PROBER
 
 # Raise it when a row may change.
@@ -21,13 +21,12 @@ def place(name: str, version: str | None) -> Path:
     file = (
         f"{plain}-{version or 'none'}-prober{PROBER}-field{VERSION}-py{sys.version_info[0]}{sys.version_info[1]}.json"
     )
-    return cache_folder() / "field" / file
+    return own_folder("field") / file
 
 
 def keep(row: Row) -> None:
     """Write a row into the cache, where the next run finds it."""
     into = place(row.name, row.version)
-    into.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=into.parent, prefix=".writing-") as scratch:
         written = Path(scratch) / into.name
         written.write_text(json.dumps(row.to_plain()), encoding="utf-8")

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import TypeAlias, final
 
 from noisymean.errors import MissingDependency
-from noisymean.folder import cache_folder
 from noisymean.paper import data
+from noisymean.targets.opacus_releases.install import is_at_hand
+from noisymean.targets.opacus_releases.releases import Release
 
 # The largest wheel of Opacus, 1.6.0, has 308,911 bytes.
 _WHEEL = 310_000
@@ -49,7 +50,7 @@ def missing(needs: Iterable[Needs], data_dir: Path | str | None = None) -> list[
     sets = [] if data_dir is not None else _absent_sets(every)
     downloads = [Download(one.title, one.bytes) for one in sets]
     releases = dict.fromkeys(version for one in every for version in one.releases)
-    absent = [version for version in releases if not (cache_folder() / "opacus" / version).is_dir()]
+    absent = [version for version in releases if not is_at_hand(Release(version))]
     return downloads + [Download(f"opacus {version}", _WHEEL) for version in absent]
 
 

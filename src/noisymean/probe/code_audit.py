@@ -19,7 +19,7 @@ from time import perf_counter
 from typing import Any, final
 
 from noisymean.errors import InvalidInput, NoisymeanError
-from noisymean.folder import cache_folder
+from noisymean.folder import own_folder
 from noisymean.probe import reading
 from noisymean.probe.conclusions import agree, dividing, poisson_words, read_kind
 from noisymean.probe.finding import Finding, Severity
@@ -152,7 +152,8 @@ def audit_release(version: str) -> Audited:
     faults: dict[str, str] = {}
     source, larger = None, None
     try:
-        source = read_source(opacus_source(release))
+        with opacus_source(release) as folder:
+            source = read_source(folder)
     except (NoisymeanError, OSError) as fault:
         faults["reading"] = str(fault)
     try:
@@ -200,13 +201,12 @@ def _no_longer_than(seconds: float, release: Release) -> Iterator[None]:
 
 
 def _place(version: str) -> Path:
-    return cache_folder() / "code-audit" / "opacus" / f"{version}-prober{VERSION}-reader{reading.VERSION}.json"
+    return own_folder("code-audit", "opacus") / f"{version}-prober{VERSION}-reader{reading.VERSION}.json"
 
 
 def _keep(audited: Audited) -> None:
     """Written beside its place and moved into it: whole or not there."""
     place = _place(audited.version)
-    place.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=place.parent, prefix=".writing-") as scratch:
         written = Path(scratch) / place.name
         written.write_text(json.dumps(_plain(audited)), encoding="utf-8")

@@ -1,21 +1,24 @@
 """Where a set is looked for, and how it is handed out.
 
 The cache is a folder of the user's (NOISYMEAN_CACHE, else the platform's place for caches); in it a set is four arrays of bytes
-that are mapped, not read. A folder given by hand may also hold the ordinary torchvision layout: MNIST/raw, FashionMNIST/raw,
+that are mapped, not read. Their SHA-256 is in the catalogue: it is compared when a process first asks for a set, and again when a
+file has been touched since. A folder given by hand may also hold the ordinary torchvision layout: MNIST/raw, FashionMNIST/raw,
 cifar-10-batches-py; or an excerpt, NAME.npz with `pixels` and `labels`.
 """
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import final
 
 import numpy as np
 
+from noisymean import ordinary
 from noisymean.errors import InvalidInput
 from noisymean.folder import cache_folder
-from noisymean.paper.data.catalogue import Dataset, named
+from noisymean.paper.data.catalogue import ARRAYS, Dataset, named
 from noisymean.paper.data.formats import Bytes, read_batch, read_idx
 
 
@@ -85,12 +88,42 @@ def load(name: str, *, train: bool = True, data_dir: Path | str | None = None) -
             f"run 'noisymean data fetch {name}' or give a torchvision folder with --data-dir",
         )
     part = "train" if train else "test"
-    folder = stored(dataset)
-    return Images(
-        dataset,
-        np.load(folder / f"{part}_images.npy", mmap_mode="r", allow_pickle=False),
-        np.load(folder / f"{part}_labels.npy", allow_pickle=False),
-    )
+    return Images(dataset, _verified(dataset, f"{part}_images"), np.array(_verified(dataset, f"{part}_labels")))
+
+
+def _verified(dataset: Dataset, name: str) -> Bytes:
+    """An array of the cache, mapped: of the shape and with the checksum that the catalogue has for it."""
+    path = stored(dataset) / f"{name}.npy"
+    count = dataset.train if name.startswith("train") else dataset.test
+    shape = (count, *dataset.shape) if name.endswith("images") else (count,)
+    try:
+        with ordinary.opened(path):
+            array: Bytes = np.lib.format.open_memmap(path, mode="r")
+        # Fortran's order is the same bytes in other places
+        as_fetched = array.dtype == np.uint8 and array.shape == shape and array.flags.c_contiguous
+        known = as_fetched and _sha256(array, *_state(path)) == dataset.arrays[ARRAYS.index(name)]
+    except (OSError, ValueError, EOFError):
+        known = False
+    if not known:
+        allowed = f"the file that was fetched; its bytes are not those of {dataset.title}"
+        remedy = f"delete {path.parent} and run 'noisymean data fetch {dataset.name}'"
+        raise InvalidInput("file", str(path), allowed, remedy)
+    return array
+
+
+_SEEN: dict[tuple[object, ...], str] = {}
+
+
+def _sha256(array: Bytes, *state: object) -> str:
+    """Of all its bytes: once in a process, as long as nothing has touched the file."""
+    if state not in _SEEN:
+        _SEEN[state] = hashlib.sha256(array.data).hexdigest()
+    return _SEEN[state]
+
+
+def _state(path: Path) -> tuple[object, ...]:
+    found = path.stat()
+    return str(path), found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
 def _excerpt(path: Path) -> tuple[Bytes, Bytes]:

@@ -3,34 +3,40 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, final
 
 from noisymean.numerics.logs import Array
 from noisymean.targets import processes
-from noisymean.targets.libraries.environments import Environment, built
+from noisymean.targets.libraries.environments import Environment, built, verified
 from noisymean.targets.processes.client import Worker
 from noisymean.targets.protocol import Request
 
 MODULE = "noisymean.targets.libraries.inside.worker"
 _START = Path(processes.__file__).parent / "start.py"
-# what a library could be changed by: paths of the caller's, and how many threads it may take
+# what a library could be changed by: paths of the caller's
 _DROPPED = ("PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP")
 _WORKERS: dict[str, Worker] = {}
 
 
-def start(name: str, python: Path, folders: Sequence[Path] = ()) -> Worker:
-    """A process of that interpreter; `folders` are put in front of its path."""
+# nothing of a `site-packages` is looked at, so none of its `.pth` and no `sitecustomize`; bytecode is neither read nor written
+_ALONE = ("-I", "-S", "-B", "-X", f"pycache_prefix={os.devnull}")
+
+
+def start(name: str, folders: Sequence[Path]) -> Worker:
+    """A process of this interpreter with the standard library, then `folders`, and no more."""
     environment = {key: value for key, value in os.environ.items() if key not in _DROPPED}
-    return Worker(name, [str(python), "-I", str(_START), MODULE, *map(str, folders)], environment)
+    return Worker(name, [sys.executable, *_ALONE, str(_START), MODULE, *map(str, folders)], environment)
 
 
 def worker_of(environment: Environment) -> Worker:
     """The worker of this process for that library; its environment is built if it is not there."""
     worker = _WORKERS.get(environment.title)
     if worker is None or not worker.usable:
-        worker = _WORKERS[environment.title] = start(environment.title, built(environment).python)
+        packages = verified(built(environment))
+        worker = _WORKERS[environment.title] = start(environment.title, [packages])
     return worker
 
 

@@ -1,27 +1,30 @@
-"""The environment of a library: a folder of the user's cache with a Python of its own, built once, whole or not there.
+"""The environment of a library: a folder of the user's cache with its packages, built once, whole or not there.
 
-pip is called by package name with an argument list; wheels only, so that nothing is executed by installing. What was installed is
-written beside it, version by version. Packages that a library names but does not need for what is run here are left out.
+pip is called by package name with an argument list and with checksums that this package knows (`wheels.pins`); wheels only, so
+that nothing is executed by installing. They are kept beside what was unpacked of them, and both are verified each time before
+anything is run. Packages that a library names but does not need for what is run here are left out.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
+import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import final
 
-from noisymean.folder import cache_folder
-from noisymean.targets.processes.pip import InstallFailed, locked, run_pip
+from noisymean.folder import cache_folder, own_folder
+from noisymean.targets.processes.pip import InstallFailed, locked
+from noisymean.targets.wheels import tree
+from noisymean.targets.wheels.kept import download, known
+from noisymean.targets.wheels.pins import pins_of
 
-_LISTED = "installed.json"
+_FOLDER, _WHEELS, _PACKAGES = "environments", "wheels", "packages"
 Tell = Callable[[str], None]
 
 
@@ -31,7 +34,7 @@ class Environment:
     """One library at one version, what is installed with it, and roughly how large that is on disk.
 
     `needs` are installed with their dependencies, `alone` without: for a library whose own pins cannot be met, or that names much
-    more than it takes to run it. `module` is what is imported.
+    more than it takes to run it. What that came to, version by version, is pinned with checksums. `module` is what is imported.
     """
 
     library: str
@@ -49,30 +52,26 @@ class Environment:
     @property
     def place(self) -> Path:
         """Where it is, or will be: the interpreter is part of the name, because its wheels are its own."""
-        return (
-            cache_folder() / "libraries" / f"{self.library}-{self.version}-py{sys.version_info[0]}{sys.version_info[1]}"
-        )
+        return cache_folder() / _FOLDER / f"{self.library}-{self.version}-py{sys.version_info[0]}{sys.version_info[1]}"
 
     @property
-    def python(self) -> Path:
-        """Its interpreter."""
-        return _python(self.place)
+    def packages(self) -> Path:
+        """What is put on the path of an interpreter that has nothing else of anybody's."""
+        return self.place / _PACKAGES
 
     @property
     def is_built(self) -> bool:
         """Whether it is there: whole, since it is renamed into its place."""
-        return (self.place / _LISTED).is_file()
+        return self.packages.is_dir()
 
     def installed(self) -> dict[str, str]:
-        """The version of every package in it, once it is built."""
-        found: dict[str, str] = json.loads((self.place / _LISTED).read_text(encoding="utf-8"))
-        return found
+        """The version of every package in it."""
+        return {name: version for name, _, version in (pin.title.partition("==") for pin in pins_of(self.title))}
 
     def source(self) -> Path:
         """The folder of the package, to be read."""
-        for folder in [*sorted(self.place.glob("lib*/python*/site-packages")), self.place / "Lib" / "site-packages"]:
-            if (folder / self.module).is_dir():
-                return folder / self.module
+        if (self.packages / self.module).is_dir():
+            return self.packages / self.module
         raise InstallFailed(f"{self.title}: {self.place} has no {self.module}; delete it and try again")
 
 
@@ -82,8 +81,8 @@ def built(environment: Environment, tell: Tell = lambda words: None) -> Environm
         return environment
     place = environment.place
     try:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        with locked(place.parent / f".{place.name}.lock"):
+        folder = own_folder(_FOLDER)
+        with locked(folder / f".{place.name}.lock"):
             if not environment.is_built:
                 tell(f"installing {environment.title}, about {environment.megabytes} MB on disk, in {place}")
                 _build(environment)
@@ -95,8 +94,15 @@ def built(environment: Environment, tell: Tell = lambda words: None) -> Environm
     return environment
 
 
-def _python(folder: Path) -> Path:
-    return folder / "Scripts" / "python.exe" if os.name == "nt" else folder / "bin" / "python"
+def verified(environment: Environment) -> Path:
+    """Its packages, every file of which is as it was published; `InstallFailed` names one that is not."""
+    try:
+        own_folder(_FOLDER, environment.place.name, _PACKAGES)
+        wheels = known(pins_of(environment.title), environment.place / _WHEELS, environment.title)
+        tree.verify(wheels, environment.packages, environment.title)
+    except (OSError, zipfile.BadZipFile) as fault:
+        raise InstallFailed(f"{environment.title}: {fault}; delete {environment.place} and try again") from None
+    return environment.packages
 
 
 def _build(environment: Environment) -> None:
@@ -106,23 +112,9 @@ def _build(environment: Environment) -> None:
         shutil.rmtree(left, ignore_errors=True)
     with tempfile.TemporaryDirectory(dir=environment.place.parent, prefix=begun) as scratch:
         folder = Path(scratch) / "environment"
-        # our own pip installs into it, so it needs none
-        made = subprocess.run(
-            [sys.executable, "-m", "venv", "--without-pip", str(folder)],
-            stdin=subprocess.DEVNULL, capture_output=True, check=False,
-        )  # fmt: skip
-        if made.returncode:
-            said = made.stderr.decode(errors="replace").strip().splitlines() or ["no reason was given"]
-            raise InstallFailed(f"{environment.title}: no environment could be made: {said[-1]}")
-        for packages, alone in ((environment.needs, False), (environment.alone, True)):
-            failed = (
-                run_pip("install", packages, "--no-compile", python=_python(folder), alone=alone) if packages else None
-            )
-            if failed is not None:
-                raise InstallFailed(f"{environment.title}: {failed or 'pip gave no reason; check the network'}")
-        listed = sorted(path.name for path in folder.glob("**/site-packages/*.dist-info"))
-        names = (name.removesuffix(".dist-info").rpartition("-") for name in listed)
-        (folder / _LISTED).write_text(json.dumps({name: version for name, _, version in names}), encoding="utf-8")
+        folder.mkdir(mode=0o700)
+        wheels = download(pins_of(environment.title), folder / _WHEELS, environment.title)
+        tree.unpack(wheels, folder / _PACKAGES)
         with contextlib.suppress(OSError):
             folder.rename(environment.place)
     if not environment.is_built:
@@ -130,22 +122,22 @@ def _build(environment: Environment) -> None:
 
 
 # Versions are those of the tables in docs/field.md. What a library needs and does not pin itself is pinned where that matters.
-OPTAX = Environment("optax", "0.2.8", "optax", 550, ("optax==0.2.8", "jax==0.10.2"))
+OPTAX = Environment("optax", "0.2.8", "optax", 690, ("optax==0.2.8", "jax==0.10.2"))
 # its code asks for names that jax 0.5 has dropped, and for six without saying so
-OBJAX = Environment("objax", "1.8.0", "objax", 650, ("objax==1.8.0", "jax<0.5", "six"))
+OBJAX = Environment("objax", "1.8.0", "objax", 830, ("objax==1.8.0", "jax<0.5", "six"))
 JAX_PRIVACY = Environment(
-    "jax-privacy", "2.0.0", "jax_privacy", 630, ("jax-privacy==2.0.0", "jax==0.10.2", "keras==3.15.1")
+    "jax-privacy", "2.0.0", "jax_privacy", 750, ("jax-privacy==2.0.0", "jax==0.10.2", "keras==3.15.1")
 )
 # it needs the TensorFlow of its time; its own pins would take the newest, with which it cannot be imported
 TENSORFLOW_PRIVACY = Environment(
-    "tensorflow-privacy", "0.9.0", "tensorflow_privacy", 1400,
+    "tensorflow-privacy", "0.9.0", "tensorflow_privacy", 1680,
     ("tensorflow-cpu==2.15.1", "scikit-learn", "dm-tree", "cloudpickle", "decorator", "attrs", "mpmath"),
     ("tensorflow-privacy==0.9.0", "dp-accounting==0.4.4", "tensorflow-probability==0.22.1"),
 )  # fmt: skip
-PFL = Environment("pfl", "0.6.0", "pfl", 200, ("pfl==0.6.0",))
+PFL = Environment("pfl", "0.6.0", "pfl", 230, ("pfl==0.6.0",))
 # of the many packages that it names only those that its strategies import
 FLWR = Environment(
-    "flwr", "1.41.0", "flwr", 270,
+    "flwr", "1.41.0", "flwr", 320,
     ("numpy", "protobuf<7", "cryptography", "grpcio", "httpx", "typer", "pycryptodome", "iterators", "dp-accounting==0.6.0"),
     ("flwr==1.41.0",),
 )  # fmt: skip

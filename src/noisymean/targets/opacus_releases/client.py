@@ -15,7 +15,7 @@ from typing import Any, final
 from numpy.typing import NDArray
 
 from noisymean.numerics.logs import Array
-from noisymean.targets.opacus_releases.install import installed, is_installed
+from noisymean.targets.opacus_releases.install import digest_of, installed, is_installed
 from noisymean.targets.opacus_releases.releases import Release
 from noisymean.targets.opacus_releases.setup import Setup
 from noisymean.targets.processes.client import Worker, WorkerFault, beginning
@@ -27,11 +27,14 @@ MODULE = "noisymean.targets.opacus_releases.worker"
 
 
 def _worker(release: Release) -> Worker:
-    """A process for that release; the one of this environment needs no folder of its own."""
-    folder = [] if is_installed(release) else [str(installed(release))]
+    """A process for that release; the one of this environment needs no wheel."""
+    verified = []
+    if not is_installed(release):
+        wheel = installed(release)
+        verified = [str(wheel), digest_of(release, wheel)]
     source = str(Path(__file__).parents[3])
     path = os.pathsep.join(filter(None, [source, os.environ.get("PYTHONPATH")]))
-    return Worker(f"opacus=={release.version}", beginning(MODULE, *folder), {**os.environ, "PYTHONPATH": path})
+    return Worker(f"opacus=={release.version}", beginning(MODULE, *verified), {**os.environ, "PYTHONPATH": path})
 
 
 @final

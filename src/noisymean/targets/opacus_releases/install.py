@@ -1,27 +1,23 @@
-"""A release of Opacus in a folder of the user's cache: the wheel without its dependencies, whose pins no current torch meets.
+"""A release of Opacus in the user's cache: its wheel as published, without its dependencies, whose pins no current torch meets.
 
-pip is called by package name with an argument list; wheels only, so that nothing is executed. What it unpacked is checked
-against the wheel's own list of checksums, and the finished folder is renamed into place: it is whole or not there. A lock
-keeps two processes from doing the same work; without locks (Windows) the slower one throws its copy away.
+pip is called by package name with an argument list; wheels only, so that nothing is executed by installing. What it downloads has
+the checksum that this package knows, then and each time before it is used: nothing in the cache vouches for itself. The wheel is
+never unpacked to be run; the worker imports it out of the bytes that it has verified (`wheels.imported`).
 """
 
 from __future__ import annotations
 
-import base64
-import contextlib
-import csv
-import hashlib
 import importlib.metadata
 import importlib.util
-import tempfile
 from pathlib import Path
 
 from noisymean.errors import MissingDependency, NoisymeanError
-from noisymean.folder import cache_folder
 from noisymean.targets.opacus_releases.releases import Release
-from noisymean.targets.processes.pip import InstallFailed, locked, run_pip
+from noisymean.targets.processes.pip import InstallFailed
+from noisymean.targets.wheels.kept import content_of, is_kept, kept
+from noisymean.targets.wheels.pins import Pin, pin_of
 
-__all__ = ["InstallFailed", "installed", "installed_version", "is_installed", "verify"]
+__all__ = ["InstallFailed", "digest_of", "installed", "installed_version", "is_at_hand", "is_installed", "source_of"]
 
 
 def installed_version() -> str:
@@ -43,46 +39,27 @@ def is_installed(release: Release) -> bool:
 
 
 def installed(release: Release) -> Path:
-    """The folder to put on the path for this release, installed now if it is not there."""
+    """The wheel of this release, downloaded now if it is not there, and verified."""
     if importlib.util.find_spec("torch") is None:
         raise MissingDependency("torch", "audit")
-    place = cache_folder() / "opacus" / release.version
-    if place.is_dir():
-        return place
-    place.parent.mkdir(parents=True, exist_ok=True)
-    with locked(place.parent / f".{release.version}.lock"):
-        if not place.is_dir():
-            _install(release, place)
-    return place
+    return kept(_pin(release))
 
 
-def _install(release: Release, place: Path) -> None:
-    with tempfile.TemporaryDirectory(dir=place.parent, prefix=".installing-") as scratch:
-        target = Path(scratch) / "opacus"
-        failed = run_pip("install", [f"opacus=={release.version}"], "--no-compile", "--target", str(target))
-        if failed is not None:
-            reason = failed or "pip gave no reason"
-            raise InstallFailed(f"opacus=={release.version}: {reason}; check the network and 'python -m pip --version'")
-        verify(release, target)
-        with contextlib.suppress(OSError):
-            target.rename(place)
-    if not place.is_dir():
-        raise InstallFailed(
-            f"opacus=={release.version}: {place} could not be written; choose a folder with NOISYMEAN_CACHE"
-        )
+def is_at_hand(release: Release) -> bool:
+    """Whether its wheel needs no download; it may still be refused."""
+    return is_kept(_pin(release))
 
 
-def verify(release: Release, folder: Path) -> None:
-    """The release is the one asked for, and every file has the checksum that its wheel lists."""
-    found = [place for place in folder.glob("opacus-*.dist-info") if (place / "RECORD").is_file()]
-    metadata = (
-        (found[0] / "METADATA").read_text(encoding="utf-8", errors="replace").splitlines() if len(found) == 1 else []
-    )
-    if f"Version: {release.version}" not in metadata:
-        raise InstallFailed(f"opacus=={release.version}: {folder} holds another release; delete it and try again")
-    with (found[0] / "RECORD").open(encoding="utf-8", newline="") as record:
-        for name, checksum, *_ in csv.reader(record):
-            if checksum.startswith("sha256=") and name.startswith("opacus/"):
-                digest = hashlib.sha256((folder / name).read_bytes()).digest()
-                if base64.urlsafe_b64encode(digest).rstrip(b"=").decode() != checksum.removeprefix("sha256="):
-                    raise InstallFailed(f"opacus=={release.version}: {name} was changed; delete {folder} and try again")
+def digest_of(release: Release, wheel: Path) -> str:
+    """The SHA-256 that this wheel of it has to have."""
+    return _pin(release).files[wheel.name]
+
+
+def source_of(release: Release) -> bytes:
+    """The verified bytes of its wheel, to be read."""
+    wheel = installed(release)
+    return content_of(wheel, digest_of(release, wheel))
+
+
+def _pin(release: Release) -> Pin:
+    return pin_of(f"opacus=={release.version}")

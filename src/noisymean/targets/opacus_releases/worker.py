@@ -1,6 +1,7 @@
-"""The process in which one release lives: `python -m noisymean.targets.opacus_releases.worker [FOLDER]`.
+"""The process in which one release lives: `python -m noisymean.targets.opacus_releases.worker [WHEEL SHA256]`.
 
-FOLDER is put in front of the path, so that `import opacus` finds that release. Requests arrive as frames on standard input:
+With a wheel `import opacus` is what that file has, verified by this process and kept in memory: what was hashed is what is run.
+Requests arrive as frames on standard input:
 
     open      a setup and the records it needs; answered with the number of parameters
     gradients the clipped gradients of D', into a mapped array
@@ -23,12 +24,13 @@ from noisymean.targets.opacus_releases.setup import Empty, Mode, Reduction, Setu
 from noisymean.targets.opacus_releases.sources import Structured, clipped
 from noisymean.targets.processes import wire
 from noisymean.targets.processes.serving import serve
+from noisymean.targets.wheels.imported import import_from
 
 
 def main() -> int:
     """Answer until the other side goes away."""
     if len(sys.argv) > 1:
-        sys.path.insert(0, sys.argv[1])
+        import_from(Path(sys.argv[1]), sys.argv[2], "opacus")
     return serve(Server)
 
 

@@ -1,7 +1,8 @@
-"""Start a module of ours in an environment that has nothing that noisymean needs: `python -I start.py MODULE ARGUMENTS`.
+"""Start a module of ours in an environment that has nothing that noisymean needs: `python -I start.py MODULE FOLDER...`.
 
 `import noisymean` would import scipy and more. So the packages above the module are put in place empty, with their folders but
-without their own code, and what the module imports of us is all that runs.
+without their own code, and what the module imports of us is all that runs. The folders come after the standard library, as
+packages do, and are put on the path as they are: no `.pth` in them is read.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ def main() -> int:
         package.__path__ = [str(_SOURCE.joinpath(*parts[:count]))]
         sys.modules[package.__name__] = package
     importlib.import_module("noisymean.targets.processes.begin").end_with(parent)
-    del sys.argv[1]
+    sys.path.extend(sys.argv[2:])
     return int(importlib.import_module(name).main())
 
 

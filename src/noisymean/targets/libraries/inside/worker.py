@@ -1,6 +1,6 @@
-"""The process in which one library lives: `python -I start.py noisymean.targets.libraries.inside.worker [FOLDER]`.
+"""The process in which one library lives: `python -I start.py noisymean.targets.libraries.inside.worker FOLDER...`.
 
-FOLDER is put in front of the path. Requests arrive as frames on standard input:
+Requests arrive as frames on standard input:
 
     open     a module and the name of one of its ways, with options
     release  rounds on given gradients, into a mapped array
@@ -12,7 +12,6 @@ It ends with its input.
 from __future__ import annotations
 
 import importlib
-import sys
 from collections.abc import Mapping
 from typing import Any, final
 
@@ -29,8 +28,6 @@ _FAINT = 1e-30
 
 def main() -> int:
     """Answer until the other side goes away."""
-    if len(sys.argv) > 1:
-        sys.path.insert(0, sys.argv[1])
     return serve(Opened)
 
 
