@@ -510,10 +510,10 @@ def simple(scale: Callable[[float, float], float]) -> Callable[[], Step]:
 
 
 BUGS: dict[str, tuple[Callable[[], Step], str]] = {
-    "noise in float16": (step(in_half), "on a grid"),
-    "noise in bfloat16": (step(in_bfloat), "on a grid"),
-    "noise of two decimals": (step(two_decimals), "on a grid"),
-    "a release in float16": (step(released_in_half), "on a grid"),
+    "noise in float16": (step(in_half), "few digits"),
+    "noise in bfloat16": (step(in_bfloat), "few digits"),
+    "noise of two decimals": (step(two_decimals), "few digits"),
+    "a release in float16": (step(released_in_half), "the release is rounded"),
     "noise where the sum is not zero": (step(where_nonzero), "only where the batch has a gradient"),
     "noise for every record": (step(per_record), "grows with the root"),
     "noise that grows with the batch": (step(growing_with_the_batch), "grows with the root"),

@@ -175,6 +175,68 @@ def test_momentum_is_taken_out_and_leaves_the_mechanism(beta: float) -> None:
     assert finding.noise.scale == pytest.approx(1.0, abs=0.03)
 
 
+def test_a_step_that_keeps_something_of_one_length_begins_anew_for_another(tmp_path: Path) -> None:
+    """As a program does that trains another model."""
+    (tmp_path / "kept.py").write_text(
+        "import sys\n"
+        f"sys.path.insert(0, {str(Path(__file__).parents[1])!r})\n"
+        "from planted import Round\n"
+        "once, kept = Round(), []\n"
+        "def release(gradients, generator, *, sample_rate, noise_multiplier, max_grad_norm):\n"
+        "    fresh = once(gradients, generator, sample_rate=sample_rate, noise_multiplier=noise_multiplier,"
+        " max_grad_norm=max_grad_norm)\n"
+        "    kept[:] = [0.9 * kept[0] + fresh if kept else fresh]\n"
+        "    return kept[0]\n"
+    )
+    finding = probe(f"{tmp_path / 'kept.py'}:release", seed=0, rounds=10)
+    assert (finding.kind, finding.doubts) == (Kind.SGM, ())
+
+
+def test_weights_that_begin_somewhere_are_the_sum_of_their_steps() -> None:
+    once = Round(step=-0.1)
+    weights: dict[int, Array] = {}
+
+    def release(
+        gradients: Array, generator: Generator, *, sample_rate: float, noise_multiplier: float, max_grad_norm: float
+    ) -> Array:
+        wide = gradients.shape[1]
+        step = once(
+            gradients,
+            generator,
+            sample_rate=sample_rate,
+            noise_multiplier=noise_multiplier,
+            max_grad_norm=max_grad_norm,
+        )
+        before = weights.get(wide)
+        weights[wide] = (np.random.default_rng(wide).standard_normal(wide) if before is None else before) + step
+        return weights[wide].copy()
+
+    finding = probe(release, seed=0, rounds=10)
+    assert (finding.kind, finding.doubts) == (Kind.SGM, ())
+
+
+@pytest.mark.parametrize("decimals", [3, 12])
+def test_a_release_that_is_rounded_is_not_accused_and_not_certified(decimals: int) -> None:
+    """Rounding after the noise takes nothing away from a guarantee, but of what was rounded nothing is known."""
+    once = Round()
+
+    def release(
+        gradients: Array, generator: Generator, *, sample_rate: float, noise_multiplier: float, max_grad_norm: float
+    ) -> Array:
+        found = once(
+            gradients,
+            generator,
+            sample_rate=sample_rate,
+            noise_multiplier=noise_multiplier,
+            max_grad_norm=max_grad_norm,
+        )
+        return np.round(found, decimals)
+
+    finding = probe(release, seed=0, rounds=20)
+    assert accusations(finding) == []
+    assert bool(finding.doubts) is (decimals == 3)
+
+
 def test_momentum_of_a_step_with_a_bug_does_not_hide_it() -> None:
     momentum = Momentum(0.5)
 
@@ -208,10 +270,10 @@ def test_digits_are_told_from_few_rounds(digits: int) -> None:
         mantissa, exponent = np.frexp(numbers)
         return np.ldexp(np.rint(mantissa * 2.0**bits) / 2.0**bits, exponent)
 
-    (remark,) = remarks_of_digits([shortened(digits)])
+    (remark,) = remarks_of_digits([shortened(digits)], lambda: None)
     assert remark.severity is Severity.LEAK
-    assert remarks_of_digits([shortened(24)]) == []
-    assert remarks_of_digits([numbers]) == []
+    assert remarks_of_digits([shortened(24)], lambda: None) == []
+    assert remarks_of_digits([numbers], lambda: None) == []
 
 
 def test_every_unknown_has_a_remark_that_says_why() -> None:

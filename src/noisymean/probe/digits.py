@@ -8,12 +8,13 @@ are hardly ever the same. Of n numbers K pairs are; K over all pairs is what the
                     show in which multiples can be there at all, and no analysis of normal noise covers that
     in between      neither: a small supply of numbers, from which they are picked, or a step somewhat finer
 
-Rounds that have numbers in common, far more than others have, have the same noise in another order.
+Where numbers are as often equal on coordinates whose gradients differ, not the noise is on a grid but the release, and of what it
+was made cannot be seen. Rounds that have numbers in common, far more than others have, have the same noise in another order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from scipy import sparse, special
@@ -23,24 +24,31 @@ from noisymean.probe.chance import LEVEL
 from noisymean.probe.finding import Remark, Severity
 
 _SINGLE, _COARSE = 2.0**-21, 2.0**-16
+# of the pairs that are equal on coordinates without gradients
+_SHARED = 0.1
 # of which every one is compared with every other
 _COMPARED = 400
 # of fewer numbers one pair that is equal by chance would count for too much
 _LEAST = 6_000
+_DIGITS = "whether the noise has all its digits"
 _AGAIN = "noise is used again: rounds have the same numbers, in another order"
 _FEW = "normal numbers of single precision come again far less often: from a small supply, or of few digits"
 
 
-def remarks_of_digits(runs: Sequence[Array]) -> list[Remark]:
-    """`runs` have a row for each round, on coordinates that no gradient has."""
+def remarks_of_digits(runs: Sequence[Array], with_gradients: Callable[[], Array | None]) -> list[Remark]:
+    """`runs` have a row for each round, on coordinates that no gradient has; and rounds whose gradients are as loud as noise."""
     runs = [np.abs(one[:_COMPARED]) for one in runs if one.size and np.isfinite(one).all()]
     if any(_comes_again(rows) for rows in runs):
         return [Remark(Severity.LEAK, _AGAIN)]
     shares = [_share(rows) for rows in runs if rows.size >= _LEAST]
     share = max(shares, default=0.0)
+    if share > _SINGLE and (rows := with_gradients()) is not None and _share(np.abs(rows)) > _SHARED * share:
+        # equal whatever is added to it: the release is rounded, and perhaps nothing but the release
+        words = f"the release is rounded, so that one pair of its numbers in {1.0 / share:,.0f} is equal"
+        return [Remark(Severity.UNKNOWN, f"{_DIGITS}: {words}; rounding alone, after the noise, takes nothing away")]
     if share > _COARSE:
-        words = f"the noise is not a normal number to all its digits, but on a grid: one pair in {1.0 / share:,.0f} is equal"
-        return [Remark(Severity.LEAK, f"{words}, as in half precision or after rounding")]
+        words = f"the noise has few digits: one pair of its numbers in {1.0 / share:,.0f} is equal"
+        return [Remark(Severity.LEAK, f"{words}, as on the grid of half precision or of rounded numbers")]
     if share > _SINGLE:
         return [
             Remark(Severity.UNKNOWN, f"why one pair of numbers of the noise in {1.0 / share:,.0f} is equal: {_FEW}")

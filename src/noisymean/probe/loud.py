@@ -16,7 +16,7 @@ import numpy as np
 from noisymean.numerics.logs import Array
 from noisymean.probe.finding import Remark, Severity
 from noisymean.probe.full import RECORDS, everyone
-from noisymean.probe.records import NOISE, QUIET, Axes, deviation_of
+from noisymean.probe.records import NOISE, QUIET, UNTOUCHED, Axes, bare_gradients, deviation_of
 from noisymean.probe.runs import designed
 from noisymean.probe.through import Through
 from noisymean.targets.protocol import Raised, Runnable
@@ -26,7 +26,13 @@ _LOUD = 1e-4
 # the power of sigma that the noise goes with, where that is one
 _ABOUT_ONE = 0.05
 _LEAST_POWER = 0.1
+# what changes from round to round, over all that is there
+_OFFSET = 1e-3
 _FAINT = 1e-12
+_ROUNDED = (
+    "what the noise is: there is some at sigma = 1, but none is left at a millionth of it, as if releases were rounded or"
+    " cut off; probe what is rounded"
+)
 _UNSEEN = (
     "records cannot be told from the noise in what is released, whatever sigma is: it is not the noisy sum itself, but"
     " what an optimizer such as Adam, a sign or a scaling makes of it; probe what it is made of"
@@ -40,6 +46,8 @@ def quieted(subject: Runnable, seed: int) -> tuple[Runnable | None, list[Remark]
     axes = Axes(RECORDS)
     try:
         found = [_shares(subject, axes, seed, sigma) for sigma in (NOISE, QUIET)]
+        if found[0] is None and _is_rounded(subject, seed):
+            return None, [Remark(Severity.UNKNOWN, _ROUNDED)]
         if None in found or max(one for one in found if one is not None) < _LOUD:
             return subject, []
         share, less = (float(one) for one in found if one is not None)
@@ -69,8 +77,22 @@ def _shares(subject: Runnable, axes: Axes, seed: int, sigma: float) -> float | N
     releases = designed(subject, everyone(subject), axes.gradients(), seed, 3, noise=sigma)
     if not np.isfinite(releases).all():
         return None
-    shown, noise = float(np.abs(releases[:, : axes.count]).max()), float(deviation_of(releases[:, axes.count :]).max())
+    spare = releases[:, axes.count :]
+    noise, changes = (float(deviation_of(one).max()) for one in (spare, np.diff(spare, axis=0)))
+    if changes < _OFFSET * noise:
+        # weights that are released have a place to begin at
+        noise = changes
+    shown = float(np.abs(releases[:, : axes.count]).max())
     return noise / shown if noise > 0.0 and shown > 0.0 else None
+
+
+def _is_rounded(subject: Runnable, seed: int) -> bool:
+    """Whether coordinates without gradients have noise at a sigma of one, where they have none at a millionth."""
+    quiet, loud = (
+        designed(subject, everyone(subject), bare_gradients(), seed, 3, noise=sigma)[:, UNTOUCHED]
+        for sigma in (NOISE, 1.0)
+    )
+    return not np.diff(quiet, axis=0).any() and bool(np.isfinite(loud).all()) and bool(np.diff(loud, axis=0).any())
 
 
 def _of_floor(subject: Runnable, axes: Axes, seed: int, share: float) -> Remark:

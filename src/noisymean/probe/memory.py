@@ -95,15 +95,16 @@ def _gradients(first: int) -> Array:
 
 def _without_memory(subject: Runnable, seed: int) -> tuple[Runnable | None, list[Remark]]:
     at, others = everyone(subject), _FAINT * _gradients(0)
-    designed(subject, at, others, seed, 2, noise=QUIET)
+    before = designed(subject, at, others, seed, 2, noise=QUIET)
     runs = [
         designed(subject, at, rows, seed + part, count, noise=QUIET)
         for part, (rows, count) in enumerate(((_gradients(RECORDS), 1), (others, _AFTER), (_gradients(RECORDS), 1)), 1)
     ]
-    if not all(np.isfinite(one).all() for one in runs):
+    if not all(np.isfinite(one).all() for one in (before, *runs)):
         return subject, []
-    noise = float(deviation_of(runs[0][0, 2 * RECORDS :]))
-    (now,), after, (again,) = (one[:, RECORDS : 2 * RECORDS] for one in runs)
+    noise = float(deviation_of(np.diff(before[:, 2 * RECORDS :], axis=0)).max())
+    # weights that are released have a place to begin at
+    (now,), after, (again,) = (one[:, RECORDS : 2 * RECORDS] - before[-1, RECORDS : 2 * RECORDS] for one in runs)
     if np.abs(now).min() <= _SEEN * noise:
         # not all of them were drawn, or the noise is too loud
         return subject, []

@@ -20,7 +20,7 @@ from noisymean.probe.digits import remarks_of_digits
 from noisymean.probe.finding import Level, Noise, Remark, Severity
 from noisymean.probe.full import Full
 from noisymean.probe.laws import Observed
-from noisymean.probe.records import BOUND, NOISE, SPARE, UNTOUCHED, bare_gradients, faint_gradients
+from noisymean.probe.records import BOUND, NOISE, SPARE, UNTOUCHED, bare_gradients, faint_gradients, gradients_together
 from noisymean.probe.runs import designed
 from noisymean.targets.protocol import Raised, Runnable
 
@@ -59,8 +59,7 @@ def noise_of(
     """What the noise is, and what is wrong with it; `bound` is the effective one over C."""
     shares, beside = _beside_gradients(observed)
     if beside is not None and beside.scale == 0.0:
-        there = _where_gradients_are(subject, full, asked, seed)
-        return Noise(None, 0.0, 0.0, asked, fresh=None), [Remark(Severity.LEAK, _ELSEWHERE if there else _NONE)]
+        return Noise(None, 0.0, 0.0, asked, fresh=None), [_of_no_noise(subject, full, asked, seed)]
     said = _of_sharing(shares, observed)
     said += _of_rounds(map(_spares, observed))
     if full is None:
@@ -88,9 +87,16 @@ def noise_of(
     if shares is not False:
         # without one denominator for both there is nothing to measure it by
         said += _of_levels(levels)
+
+    def dense() -> Array | None:
+        try:
+            return designed(subject, full.setting, gradients_together(seed, ()), seed + 50, few, noise=asked)
+        except Raised:
+            return None
+
     again = _of_rounds(rows)
     # noise that is used again says nothing of how its numbers are distributed
-    wrong = [*again, *_of_coordinates(rows), *([] if again else remarks_of_digits(digits))]
+    wrong = [*again, *_of_coordinates(rows), *([] if again else remarks_of_digits(digits, dense))]
     if wrong:
         # which is why its deviation changes from round to round
         said = [one for one in said if one.words != _NOT_SHARED]
@@ -102,15 +108,16 @@ def noise_of(
     return Noise(shares, at_asked, error, asked, tuple(levels), fresh), list(dict.fromkeys(said))
 
 
-def _where_gradients_are(subject: Runnable, full: Full | None, asked: float, seed: int) -> bool:
-    """Whether there is noise on coordinates that gradients have."""
+def _of_no_noise(subject: Runnable, full: Full | None, asked: float, seed: int) -> Remark:
+    """Where there is none at the prober's own sigma: whether there is at the one asked for, and on which coordinates."""
     if full is None:
-        return False
+        return Remark(Severity.LEAK, _NONE)
+    least = _NEXT_TO_NOTHING * asked * BOUND / abs(full.divisors[BOUND])
     try:
-        found = designed(subject, full.setting, faint_gradients(), seed, 2, noise=asked)
+        faint = designed(subject, full.setting, faint_gradients(), seed, 2, noise=asked)[:, UNTOUCHED]
     except Raised:
-        return False
-    return float(np.abs(found[0] - found[1]).max()) > _NEXT_TO_NOTHING * asked * BOUND / abs(full.divisors[BOUND])
+        return Remark(Severity.LEAK, _NONE)
+    return Remark(Severity.LEAK, _ELSEWHERE if np.abs(faint[0] - faint[1]).max() > least else _NONE)
 
 
 def _error(numbers: int) -> float:

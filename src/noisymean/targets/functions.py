@@ -74,6 +74,15 @@ def is_builder(function: Any) -> bool:
 
 
 @final
+@dataclass
+class _Now:
+    """What is called at present, and the length of the gradients that it was last called with."""
+
+    release: Release
+    wide: int | None = None
+
+
+@final
 @dataclass(frozen=True)
 class FunctionOfGradients(Runnable):
     """A release callable of the caller's."""
@@ -83,6 +92,8 @@ class FunctionOfGradients(Runnable):
     # what is built in; not looked at where it is a keyword
     noise_multiplier: float | None = None
     max_grad_norm: float | None = None
+    # the same as at the start of a program, for gradients of another length than those that its state is for
+    anew: Callable[[], Release] | None = None
     is_fast = True
 
     def __post_init__(self) -> None:
@@ -156,11 +167,32 @@ class FunctionOfGradients(Runnable):
         return replace(loud, release=signal + noise * (noise_multiplier / self.noise_multiplier))
 
     def _once(self, gradients: Array, generator: np.random.Generator, options: dict[str, Any]) -> Parts:
+        """What it returns; where it raises at the first gradients of another length, once more from a fresh start."""
+        wide = gradients.shape[1]
+        if self.anew is None or self._now.wide in (None, wide):
+            self._now.wide = wide
+            return self._returned(gradients, generator, options)
+        self._now.wide = wide
+        before = generator.bit_generator.state
+        try:
+            return self._returned(gradients, generator, options)
+        except Raised:
+            generator.bit_generator.state = before
+            self._now.release = self.anew()
+            return self._returned(gradients, generator, options)
+
+    @cached_property
+    def _now(self) -> _Now:
+        return _Now(self.release)
+
+    def _returned(self, gradients: Array, generator: np.random.Generator, options: dict[str, Any]) -> Parts:
         wide = gradients.shape[1]
         try:
             with np.errstate(all="ignore"):
                 found = call(
-                    lambda: parts_of(self.release(gradients.copy(), generator, **options), wide, lambda: self._leads)
+                    lambda: parts_of(
+                        self._now.release(gradients.copy(), generator, **options), wide, lambda: self._leads
+                    )
                 )
         except Misbehaved as fault:
             # whatever a user's code raises is a finding
@@ -200,4 +232,8 @@ def of_callable(function: Any, label: str, built_in: BuiltIn) -> Runnable:
 
 def in_file(file: Path, attribute: str, built_in: BuiltIn) -> Runnable:
     """NAME of FILE.py; the file is executed as a module of this process, as it would be by its owner."""
-    return of_callable(loaded(file, attribute), f"{file.name}:{attribute}", built_in)
+    found = of_callable(loaded(file, attribute), f"{file.name}:{attribute}", built_in)
+    if isinstance(found, FunctionOfGradients):
+        # what it keeps between rounds is for one number of parameters
+        return replace(found, anew=lambda: loaded(file, attribute))
+    return found
