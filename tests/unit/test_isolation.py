@@ -184,6 +184,14 @@ def test_a_target_that_forks_goes_on_once(tmp_path: Path, isolate: bool, capfd: 
     assert len(kept.read_text()) == runs
 
 
+def test_nobody_waits_for_what_watches_over_it(tmp_path: Path) -> None:
+    """A target that waits for whatever children its process has finds those that it has started, and no other."""
+    # one that waits has the children of another target
+    isolation.dismiss()
+    with pytest.raises(FaultyTrial, match=r"trial \d+ .*raised ChildProcessError: "):
+        audited(mine(tmp_path, "if rarely(value): os.wait()"))
+
+
 def test_in_a_test_of_others(tmp_path: Path) -> None:
     with pytest.raises(FaultyTrial, match="SIGSEGV"):
         assert_private(mine(tmp_path, "if rarely(value): ctypes.string_at(0)"), isolate=True)
@@ -240,6 +248,7 @@ def test_nothing_lives_on(tmp_path: Path, ending: str, deed: str, words: tuple[s
     left_after(tmp_path, ending, deed, *words)
 
 
+@pytest.mark.slow
 def test_processes_that_wait_end_with_us(tmp_path: Path) -> None:
     """They are kept for the next audit, and not for longer than there may be one."""
     audited(mine(tmp_path), trials=20)
@@ -262,7 +271,7 @@ def test_a_worker_without_its_parent_does_not_begin() -> None:
 
 
 def test_killed_twice_and_resumed(tmp_path: Path) -> None:
-    found = kills.Kills("file", tmp_path, random.Random(3), words=("--trials", "200")).run(2)
+    found = kills.Kills("file", tmp_path, random.Random(3), words=("--trials", "200", "--jobs", "1")).run(2)
     assert found["kills"] == 2
     assert found["resumed and the same"] >= 1
 
