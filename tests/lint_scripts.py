@@ -10,6 +10,7 @@ from pathlib import Path
 from noisymean.lint.linter import lint
 
 _MARK = re.compile(r"!(NM\d\d\d)")
+_EITHER = re.compile(r"\{-(.*?)-\|\+(.*?)\+\}", re.DOTALL)
 
 
 def expected(script: str) -> list[tuple[int, str]]:
@@ -26,6 +27,13 @@ def found(script: str, name: str = "train.py") -> list[tuple[int, str]]:
         linted = lint([file])
     assert not linted.not_read
     return sorted((one.place.line, one.rule.id) for one in linted.findings)
+
+
+def sides(script: str) -> tuple[str, str]:
+    """A script with a fault and its right twin, out of one in which `{-wrong-|+right+}` stands for what they differ in."""
+    wrong, right = _EITHER.sub(r"\1", script), _EITHER.sub(r"\2", script)
+    # what is left out may leave spaces at the end of a line
+    return re.sub(r" +(?=\n)", "", wrong), re.sub(r" +(?=\n)", "", right)
 
 
 def both(script: str, name: str = "train.py") -> tuple[list[tuple[int, str]], list[tuple[int, str]]]:

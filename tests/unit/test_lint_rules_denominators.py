@@ -89,7 +89,7 @@ SCRIPTS = {
                 for p in self.params:
                     norms = p.grad_sample.flatten(1).norm(dim=1)
                     weights = (self.clip / norms).clamp(max=1)
-                    summed = torch.einsum("n,n...->...", weights, p.grad_sample)
+                    summed = torch.einsum("n,n...->...", weights, p.grad_sample)  # !NM041
                     summed += self.noise_multiplier * self.clip * torch.randn_like(summed)
                     p.data -= self.lr * summed / batch_size
 

@@ -8,16 +8,27 @@ from pathlib import Path
 
 import pytest
 from test_lint_rules_denominators import SCRIPTS as DENOMINATORS
+from test_lint_rules_followed_again import PAIRS as AGAIN
+from test_lint_rules_followed_bounds import PAIRS as BOUNDS
+from test_lint_rules_followed_noise import PAIRS as NOISE
 from test_lint_rules_libraries import SCRIPTS as LIBRARIES
 from test_lint_rules_loaders import SCRIPTS as LOADERS
 from test_lint_rules_opacus import SCRIPTS as OPACUS
 from test_lint_rules_steps import SCRIPTS as STEPS
 
-from lint_scripts import expected
+from lint_scripts import expected, sides
 from noisymean.lint.catalogue import RULES
 from noisymean.lint.linter import lint
 
-ALL = [*OPACUS.values(), *LOADERS.values(), *LIBRARIES.values(), *DENOMINATORS.values(), *STEPS.values()]
+PAIRS = [sides(one) for several in (NOISE, BOUNDS, AGAIN) for one in several.values()]
+ALL = [
+    *OPACUS.values(),
+    *LOADERS.values(),
+    *LIBRARIES.values(),
+    *DENOMINATORS.values(),
+    *STEPS.values(),
+    *(one for pair in PAIRS for one in pair),
+]
 
 
 @pytest.mark.parametrize("rule", RULES)

@@ -77,7 +77,7 @@ SCRIPTS = {
                     per_sample = self.per_sample_grads(x, y)
                     for p, g in zip(self.net.parameters(), per_sample):
                         norms = g.flatten(1).norm(dim=1)
-                        p.grad = (g * (self.bound / norms).clamp(max=1).view(-1, *[1] * p.dim())).sum(0)
+                        p.grad = (g * (self.bound / norms).clamp(max=1).view(-1, *[1] * p.dim())).sum(0)  # !NM041
                         noise = torch.normal(0.0, self.sigma * self.bound, size=p.grad.shape)
                         p.grad.data = p.grad.data + noise
                     self.opt.step()

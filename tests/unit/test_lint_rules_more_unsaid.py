@@ -38,7 +38,7 @@ import jax.numpy as jnp
 def step(w, key, x, y, C=1.0, sigma=1.0):
     def one(x, y):
         g = jax.grad(lambda v: (v @ x - y) ** 2)(w)
-        return jax.tree_util.tree_map(lambda v: v * jnp.minimum(1.0, C / (jnp.linalg.norm(v) + 1e-9)), g)
+        return jax.tree_util.tree_map(lambda v: v * jnp.minimum(1.0, C / (jnp.linalg.norm(v) + 1e-9)), g)  # !NM041
 
     sums = jax.tree_util.tree_map(lambda v: v.sum(0), jax.vmap(one)(x, y))
     leaves, tree = jax.tree_util.tree_flatten(sums)

@@ -1,8 +1,9 @@
 """Every rule: its id, how bad it is, what is wrong in a sentence, and the remedy as code. What recognises it is in `rules`.
 
-Ids are never given a second meaning. 001 to 019 are calls of libraries, 021 to 029 denominators in code of one's own, 031 to 039
-the steps around them. Every remedy is run by the tests, or was run by hand where it needs another library; in capitals are
-constants of the reader's, written down before the data are looked at. The page of each, with examples, is docs/rules.md.
+Ids are never given a second meaning. 001 to 019 are calls of libraries, 021 to 029 denominators and scales in code of one's own,
+031 to 039 the steps around them, 041 to 059 what exactly such a step clips, draws and gives back. Every remedy is run by the
+tests, or was run by hand where it needs another library; in capitals are constants of the reader's, written down before the data
+are looked at. The page of each, with examples, is docs/rules.md.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ _CALIBRATE = (
     ").noise_multiplier"
 )
 _DIVIDE = "update = (clipped.sum(0) + noise) / PUBLIC_BATCH_SIZE"
+_NOISE = "noise = SIGMA * C * torch.randn(clipped.shape[1])"
 _CLIP = "clipped = grads * (C / grads.norm(dim=1)).clamp(max=1.0)[:, None]  # each record, before the sum"
 
 RULES: dict[str, Rule] = {
@@ -209,6 +211,22 @@ RULES: dict[str, Rule] = {
             f"{_DIVIDE}  # the noise of the sum, inside",
         ),
         Rule(
+            "NM026",
+            "noise-of-another-scale",
+            Severity.ERROR,
+            "The standard deviation of the noise is not the noise multiplier times the bound that gradients are clipped to: the"
+            " accounting is of another noise.",
+            f"{_NOISE}  # sigma once, C once, nothing else",
+        ),
+        Rule(
+            "NM027",
+            "scaled-by-batch-size",
+            Severity.ERROR,
+            "The noise, or what has noise in it, is multiplied by a number that grows with the batch that was drawn: whoever"
+            " sees how large the noise is learns how many were in it.",
+            "LR = 0.1  # a public constant, the same for every batch",
+        ),
+        Rule(
             "NM031",
             "noise-without-clipping",
             Severity.ERROR,
@@ -259,6 +277,107 @@ RULES: dict[str, Rule] = {
             "import noisymean\n"
             'run = noisymean.SGM(sample_rate="1/100", noise_multiplier=1.0, sampling="shuffle")\n'
             "print(noisymean.account(run, steps=1_000, delta=1e-5))  # of what is run; or draw the batches by Poisson sampling",
+        ),
+        Rule(
+            "NM041",
+            "bound-for-each-layer",
+            Severity.ERROR,
+            "Every layer is clipped to the whole bound by itself, and the noise is made for one such bound: a record can move all"
+            " layers at once, by the root of their number times as much.",
+            "clipped = grads * (C / grads.norm(dim=1)).clamp(max=1.0)[:, None]  # rows of all layers together",
+        ),
+        Rule(
+            "NM042",
+            "not-the-euclidean-norm",
+            Severity.ERROR,
+            "What is bounded is not the Euclidean norm of a record's gradient, which Gaussian noise is made for.",
+            _CLIP,
+        ),
+        Rule(
+            "NM043",
+            "norm-across-records",
+            Severity.ERROR,
+            "The norm is taken along the records, or of all of them at once, not of each record's gradient: no record is bounded"
+            " by itself.",
+            _CLIP,
+        ),
+        Rule(
+            "NM044",
+            "noise-in-half-precision",
+            Severity.ERROR,
+            "The noise is rounded to half precision before it is added: it takes few values, and what it is added to shows"
+            " between them.",
+            "noise = SIGMA * C * torch.randn(clipped.shape[1], dtype=torch.float64)  # round the sum, if anything",
+        ),
+        Rule(
+            "NM045",
+            "clipped-the-wrong-way",
+            Severity.ERROR,
+            "The factor is the larger one of 1 and the bound over the norm: short gradients grow, and long ones are not cut"
+            " off.",
+            _CLIP,
+        ),
+        Rule(
+            "NM046",
+            "noise-not-gaussian",
+            Severity.ERROR,
+            "The noise has the scale of DP-SGD and is not normal: uniform numbers and cut-off tails end somewhere, and what lies"
+            " beyond tells a record for certain; other laws have another accounting.",
+            _NOISE,
+        ),
+        Rule(
+            "NM047",
+            "exact-number-beside",
+            Severity.WARNING,
+            "A number that is computed from the drawn records without noise, such as how many there are, is given back or written"
+            " down beside the noisy sum: the accounting does not know of it.",
+            'release = {"update": (clipped.sum(0) + noise) / PUBLIC_BATCH_SIZE, "size": PUBLIC_BATCH_SIZE}',
+        ),
+        Rule(
+            "NM048",
+            "noise-for-each-record",
+            Severity.ERROR,
+            "Every record's gradient gets noise of its own before they are summed: how much noise there is follows the size of"
+            " the batch, and an empty one has none.",
+            f"{_NOISE}\n{_DIVIDE}  # once, on the sum",
+        ),
+        Rule(
+            "NM049",
+            "noise-before-clipping",
+            Severity.ERROR,
+            "Noise is added first and then clipped together with the gradients: its scale is not the one that is accounted for,"
+            " and nothing had bounded what it is to hide.",
+            f"{_CLIP}\n{_NOISE}\n{_DIVIDE}",
+        ),
+        Rule(
+            "NM051",
+            "noise-now-and-then",
+            Severity.ERROR,
+            "Noise is added in some steps only, and the others are taken as well: these are released as they are.",
+            f"{_NOISE}  # in every step that is taken",
+        ),
+        Rule(
+            "NM052",
+            "bound-from-the-batch",
+            Severity.ERROR,
+            "The bound is a statistic of this batch's own norms, without noise: one record can move it, and with it all others"
+            " and the scale of the noise.",
+            "C = 1.0  # a public constant; or a quantile that has noise of its own and a place in the account",
+        ),
+        Rule(
+            "NM053",
+            "statistics-of-the-batch",
+            Severity.ERROR,
+            "Each record's gradient is moved or scaled by a statistic of the whole batch before it is clipped: one record changes"
+            " what all others add, and the bound of one does not bound that.",
+            f"{_CLIP}  # of the record alone",
+        ),
+        Rule(
+            "NM054",
+            "stopped-by-the-data",
+            Severity.ERROR,
+            "Training ends by what was computed from the drawn records without noise: how long it took tells about them.",
+            "STEPS = 1_000  # a public number; or stop by what has been released",
         ),
     )
 }

@@ -53,20 +53,21 @@ OTHER_BOUND = Pitfall(
     "noise for another bound",
     "The noise is scaled by one bound, and gradients are clipped to another.",
     _PROBE,
+    frozenset({"NM026", "NM041", "NM042", "NM052"}),
 )
 CLIPPING = Pitfall(
     "P04",
     "no bound for each record",
     "The gradient of the batch is clipped, or nothing is: the share of one record has no bound.",
     _PROBE,
-    frozenset({"NM031", "NM033"}),
+    frozenset({"NM031", "NM033", "NM043", "NM045", "NM049"}),
 )
 NO_NOISE = Pitfall(
     "P05",
     "noise left out",
     "Gradients are clipped, and no noise is added to them.",
     _PROBE,
-    frozenset({"NM032"}),
+    frozenset({"NM032", "NM046", "NM051"}),
 )
 SAMPLING = Pitfall(
     "P06",
@@ -87,7 +88,7 @@ SIGMA = Pitfall(
     "noise level from the data",
     "The noise is calibrated for a rate or a size that is taken from the data.",
     "where the noise comes from is not in view; for constants: noisymean calibrate",
-    frozenset({"NM002", "NM010"}),
+    frozenset({"NM002", "NM010", "NM027", "NM048"}),
 )
 DELTA = Pitfall(
     "P09",
@@ -134,12 +135,14 @@ CROSSING = Pitfall(
     "records meet in the model",
     "What the model computes for one record depends on the others of the batch, as batch normalization does.",
     "what layers compute of a batch is not in view: read the model",
+    frozenset({"NM053"}),
 )
 METRICS = Pitfall(
     "P16",
     "exact training metrics",
     "Losses, accuracies or norms of the training records are shown or kept as they are, and no epsilon covers that.",
     "what else is kept or shown of the training records is not in view",
+    frozenset({"NM047", "NM054"}),
 )
 NOT_FINITE = Pitfall(
     "P17",
@@ -152,6 +155,7 @@ FLOATING = Pitfall(
     "noise in floating point",
     "The noise is rounded as doubles are, which an attacker can use to tell neighbours apart (Mironov 2012).",
     "PrivacyEngine(secure_mode=True) of Opacus guards against it",
+    frozenset({"NM044"}),
 )
 
 PITFALLS = (

@@ -9,6 +9,7 @@ libraries     the other libraries
 denominators  what a noisy mean is divided by, in code of one's own
 scales        the scale of the noise beside that of the gradients
 steps         clipping and noise
+followed      what a step does to its arrays, statement by statement
 seeds         the seeds of the noise
 """
 
@@ -21,6 +22,7 @@ from noisymean.lint.rules import (
     accounts,
     deltas,
     denominators,
+    followed,
     libraries,
     loaders,
     opacus_calls,
@@ -42,5 +44,6 @@ EACH: tuple[Looks, ...] = (
     *denominators.EACH,
     *scales.EACH,
     *steps.EACH,
+    *followed.EACH,
     *seeds.EACH,
 )

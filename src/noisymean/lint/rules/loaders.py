@@ -13,12 +13,15 @@ from noisymean.lint.rules.noise import noise_of
 from noisymean.lint.rules.opacus_calls import made_private
 from noisymean.lint.script import Called, Script
 from noisymean.probe.reading.nodes import Scope
+from noisymean.probe.reading.source import Origin
 
 _BATCH_SIZE = re.compile(r"^(expected_)?batch_size$|^lot_size$|^expected_batch_size$|^num_microbatches$|^normalize_by$")
 _EXPECTED = re.compile(r"^expected_batch_size$|^lot_size$")
 _CALIBRATES = re.compile(
     r"(get|compute|find|calibrate|search|solve|estimate|opt)\w*(noise|sigma)\w*|\w*calibrate\w*|\w*noise_multiplier_(from|for)\w*|compute_noise"
 )
+_PICKS = re.compile(r"choices?|sample|integers|randint")
+_ORDERS = re.compile(r"permutation|randperm|shuffle")
 _KERAS_MODELS = re.compile(r"DP(Sequential|Model)")
 # The same as a method of settings, which are told before what is counted.
 _METHODS = re.compile(r"calibrate\w*|solve\w*")
@@ -160,4 +163,31 @@ def _follows_the_data(node: ast.expr, scope: Scope, script: Script) -> bool:
     )
 
 
-EACH = (drop_last, weighted, batch_size, calibrated)
+def drawn_size(script: Script) -> Iterator[Finding]:
+    """NM008 as well: so many records are drawn in a step of one's own as a rate times their number."""
+    if not noise_of(script).is_private:
+        return
+    functions = {one.scope.function for one in noise_of(script).additions} - {None}
+    for node in script.nodes:
+        size = _drawn_by(node, script)
+        function = script.function_of(node)
+        if size is None or function not in functions:
+            continue
+        found = script.origins(size, script.scope_of(node))
+        if found & {Origin.EXPECTED, Origin.FLOOR}:
+            yield script.found("NM008", node)
+
+
+def _drawn_by(node: ast.AST, script: Script) -> ast.expr | None:
+    """How many are drawn: `choice(n, size=k)`, `sample(range(n), k)`, `permutation(n)[:k]`."""
+    match node:
+        case ast.Call() if (call := script.call_at.get(node)) is not None and _PICKS.fullmatch(call.name):
+            return call.argument(2 if call.name in ("integers", "randint") else 1, "size", "k", "num_samples", "shape")
+        case ast.Subscript(value=several, slice=ast.Slice(lower=None, upper=ast.expr() as upper)):
+            made = sizes.made_by(several, script.scope_of(node), script)
+            return upper if made is not None and _ORDERS.fullmatch(made.name) else None
+        case _:
+            return None
+
+
+EACH = (drop_last, weighted, batch_size, drawn_size, calibrated)

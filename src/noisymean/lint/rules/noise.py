@@ -234,7 +234,9 @@ class Noise:
         values = [] if at is None else at.assigned.get(name, [])
         if values:
             return any(self.is_drawn(one.expression, one.scope, depth - 1) for one in values[:5]) and not any(
-                self._is_gradient(one.expression, one.scope) for one in values[:5] if not _NOISE.search(name)
+                self._is_gradient(one.expression, one.scope)
+                for one in values[:5]
+                if not _NOISE.search(name) and (len(values) > 1 or one.expression not in self._drawn)
             )
         if at is not None and name in at.looped:
             return any(self.is_drawn(one.expression, one.scope, depth - 1) for one in at.looped[name][:5]) or bool(
@@ -324,9 +326,7 @@ class Noise:
                 return True
             if isinstance(one, ast.Lambda) and one in self.script.syntax.mapped:
                 return True
-        if any(
-            isinstance(loop, ast.For) and (self._of_one_record(loop) or self._takes_one_each(loop)) for loop in loops
-        ):
+        if any(isinstance(loop, ast.For) and self.is_over_records(loop) for loop in loops):
             return True
         if function is None or depth == 0:
             return False
@@ -341,6 +341,12 @@ class Noise:
             return True
         called = self.script.syntax.calls.get(function.name, [])
         return any(self.goes_by_record(call, depth - 1) for call, _ in called[:5])
+
+    def is_over_records(self, loop: ast.AST) -> bool:
+        """Whether each round of a loop, or of a comprehension, is one record."""
+        if _over_records(loop):
+            return True
+        return isinstance(loop, ast.For) and (self._of_one_record(loop) or self._takes_one_each(loop))
 
     def _along_an_axis(self, node: ast.AST) -> bool:
         if node not in self._axes:

@@ -7,12 +7,13 @@ import re
 from collections.abc import Iterator
 
 from noisymean.lint.findings import Finding
+from noisymean.lint.rules.followed import are_alike
 from noisymean.lint.rules.noise import DRAWS, noise_of
 from noisymean.lint.rules.rounds import names_behind
 from noisymean.lint.script import Called, Script
 from noisymean.probe.reading.flow import KEEPS
 from noisymean.probe.reading.nodes import Scope, Value, last_name, names_in
-from noisymean.probe.reading.source import OF_THE_DATA
+from noisymean.probe.reading.source import OF_THE_DATA, Origin
 
 _MEAN = re.compile(r"(nan)?mean|average|reduce_mean|pmean")
 _QUOTIENT = re.compile(r"div_?|divide|true_divide|div_no_nan")
@@ -36,6 +37,7 @@ def alike(script: Script) -> Iterator[Finding]:
     noise = noise_of(script)
     if not noise.is_private:
         return
+    found: list[ast.AST] = []
     for one in noise.additions:
         gradient, drawn = _divided(one.gradient, one.scope, script), _divided(one.noise, one.scope, script)
         if not _has_scale_of_the_sum(one.noise, one.scope, script):
@@ -45,7 +47,9 @@ def alike(script: Script) -> Iterator[Finding]:
         if (gradient and not drawn and not smaller) or (
             drawn and not gradient and _is_sum(one.gradient, one.scope, script)
         ):
-            yield script.found("NM025", one.node)
+            found.append(one.node)
+    # what was followed statement by statement is known better
+    yield from (script.found("NM025", node) for node in found if not are_alike(node, script))
     yield from _before_a_privatizer(script)
 
 
@@ -171,7 +175,11 @@ def _divided_call(node: ast.Call, scope: Scope, script: Script, depth: int) -> b
 
 def _is_size(node: ast.expr, scope: Scope, script: Script) -> bool:
     """A number of records, of the data or of the caller's."""
-    if script.origins(node, scope) & OF_THE_DATA or any(map(_SIZE.search, (*names_in(node), *_keys(node)))):
+    found = script.origins(node, scope)
+    if Origin.NORM in found or "norm" in ast.unparse(node):
+        # a bound over a norm is a factor, whatever array the norm is of
+        return False
+    if found & OF_THE_DATA or any(map(_SIZE.search, (*names_in(node), *_keys(node)))):
         return True
     number = script.constant(node, scope)
     return isinstance(number, int) and not isinstance(number, bool) and number >= _LEAST_SIZE

@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator
 
 from noisymean.lint.findings import Finding
+from noisymean.lint.rules import followed
+from noisymean.lint.rules.kept import kept
 from noisymean.lint.rules.noise import Addition, noise_of
 from noisymean.lint.rules.opacus_calls import made_private
 from noisymean.lint.rules.rounds import is_round
@@ -171,7 +173,11 @@ def _source(draw: Called, script: Script) -> ast.expr | None:
         # a distribution has no generator of its own
         return None
     owner = draw.owner
-    is_own = owner is not None and not script.syntax.is_module(owner) and isinstance(owner, ast.Name | ast.Attribute)
+    is_own = (
+        owner is not None
+        and not script.syntax.is_module(owner)
+        and isinstance(owner, ast.Name | ast.Attribute | ast.Call)
+    )
     return owner if is_own and draw.name not in ("normal_",) else None
 
 
@@ -282,7 +288,8 @@ def reused(script: Script) -> Iterator[Finding]:
         return
     seen: set[int] = set()
     draws = _noisy_draws(script)
-    for node in (*_drawn_before(script), *_same_key(draws, script), *_seeded_again(draws, script)):
+    again = (*_drawn_before(script), *_same_key(draws, script), *_seeded_again(draws, script))
+    for node in (*again, *followed.remembered(script), *kept(script)):
         if node.lineno not in seen:
             seen.add(node.lineno)
             yield script.found("NM035", node)

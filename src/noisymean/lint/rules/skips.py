@@ -39,13 +39,45 @@ def skipped(script: Script) -> Iterator[Finding]:
     if not noise_of(script).is_private:
         return
     for node in script.nodes:
+        if isinstance(node, ast.While) and _is_empty(node.test, script) and _draws_again(node, script):
+            yield script.found("NM036", node)
         if not isinstance(node, ast.If):
             continue
-        left_out = (_leaves(node.body) and _is_empty(node.test, script) and _in_training(node, script)) or (
-            not node.orelse and _is_filled(node.test, script) and _takes_step(node, script)
-        )
+        left_out = (
+            _leaves(node.body)
+            and not _gives_noise(node.body[-1], script)
+            and _is_empty(node.test, script)
+            and _in_training(node, script)
+        ) or (not node.orelse and _is_filled(node.test, script) and _takes_step(node, script))
         if left_out:
             yield script.found("NM036", node)
+
+
+def _draws_again(node: ast.While, script: Script) -> bool:
+    """Whether a loop goes on until somebody was drawn, in a function that adds noise."""
+    chance = any(
+        isinstance(one, ast.Call) and bool(CHANCE.fullmatch(last_name(one.func))) for one in script.work.walk(node)
+    )
+    function = script.function_of(node)
+    added = (one.scope.function for one in noise_of(script).additions)
+    return chance and function is not None and any(one is function for one in added)
+
+
+def _gives_noise(node: ast.stmt, script: Script) -> bool:
+    """Whether noise alone is given back, as it should be."""
+    value = node.value if isinstance(node, ast.Return) else None
+    return value is not None and noise_of(script).is_drawn(value, script.scope_of(node))
+
+
+def _is_nought(node: ast.expr) -> bool:
+    """`np.zeros(d)`, `torch.zeros_like(p)`."""
+    match node:
+        case ast.Call(func=function):
+            return last_name(function) in ("zeros", "zeros_like", "new_zeros")
+        case ast.BinOp(op=ast.Mult(), left=left, right=right):
+            return any(isinstance(one, ast.Constant) and one.value == 0 for one in (left, right))
+        case _:
+            return False
 
 
 def _leaves(body: list[ast.stmt]) -> bool:
@@ -60,6 +92,7 @@ def _leaves(body: list[ast.stmt]) -> bool:
                 value is None
                 or (isinstance(value, ast.Constant) and value.value in (None, False))
                 or isinstance(value, ast.Name | ast.Tuple | ast.Attribute)
+                or _is_nought(value)
             )
         case _:
             return False

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from noisymean.lint.findings import Finding
+from noisymean.lint.rules import followed
 from noisymean.lint.rules.noise import noise_of
 from noisymean.lint.rules.together import together_of
 from noisymean.lint.rules.wholes import whole_of
@@ -52,6 +53,10 @@ def batch_clipped(script: Script) -> Iterator[Finding]:
     if script.imports(*_LIBRARIES) or not noise.is_private:
         return
     seen: set[ast.AST] = set()
+    for node in followed.whole_batch(script):
+        if node not in seen:
+            seen.add(node)
+            yield script.found("NM033", node)
     for one in noise.additions:
         own = frozenset({one.scope})
         for scopes in (own, together_of(script).of(one.node)):
@@ -59,7 +64,8 @@ def batch_clipped(script: Script) -> Iterator[Finding]:
             if not whole and noise.computes_gradients(together_of(script).of(one.node)):
                 whole = [node for node in whole_of(script) if script.scope_of(node) in scopes]
             single = any(script.scope_of(node) in scopes for node in noise.by_record)
-            if whole and not single and whole[0] not in seen:
+            lines = {getattr(each, "lineno", 0) for each in seen}
+            if whole and not single and whole[0] not in seen and getattr(whole[0], "lineno", 0) not in lines:
                 seen.add(whole[0])
                 yield script.found("NM033", whole[0])
             if whole:
