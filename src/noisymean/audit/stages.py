@@ -29,8 +29,8 @@ from noisymean.numerics.logs import Array
 from noisymean.targets.protocol import Target, Undecided
 
 _SCOUTING, _PILOT = 0.14, 0.125
-# Runs without which a stage says nothing, both datasets together; numbers that a pilot may keep in all.
-_LEAST_SCOUTS, _LEAST_PILOT = 20, 40
+# Runs on a pair in one block, both datasets together; runs without which a pilot says nothing; numbers that it may keep in all.
+_SCOUTS, _LEAST_PILOT = 20, 40
 _MOST_NUMBERS = 1 << 22
 _MOST_PER_BLOCK = 40
 # In errors of a difference: what the best of a hundred features shows by chance on one pair and not on the other.
@@ -85,10 +85,10 @@ class Stages:
     def scouting(self) -> Plan | None:
         """The runs that choose a pair; None where there is nothing to choose, or too few trials to do it."""
         pairs = self.target.pairs() if isinstance(self.target, Undecided) else ()
-        each = int(_SCOUTING * self.trials / max(len(pairs), 1)) // 2 * 2
-        if self._test is None or len(pairs) < 2 or each < _LEAST_SCOUTS:
+        each = int(_SCOUTING * self.trials / max(len(pairs), 1)) // _SCOUTS * _SCOUTS
+        if self._test is None or len(pairs) < 2 or each == 0:
             return None
-        return self._pilot_plan(self.target, each * len(pairs), each, whole=False)
+        return self._pilot_plan(self.target, each * len(pairs), _SCOUTS, whole=False)
 
     def pilot(self, target: Target, spent: int) -> Plan | None:
         """The runs that show where to look on that pair."""
@@ -243,7 +243,7 @@ def training_blocks(what: Plan, distinguisher: Distinguisher) -> int:
     learned = min(training * what.per_block, what.trials)
     # half of the trials are runs on the larger dataset
     if not _enough(learned // 2, (what.trials - learned) // 2, distinguisher):
-        raise Undefined("trials", what.trials, "enough to learn from and to judge", "e.g. 10,000")
+        raise Undefined("trials", what.trials, "enough to learn from and to judge", "e.g. 10000")
     return training
 
 
