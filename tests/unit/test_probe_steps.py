@@ -18,7 +18,8 @@ from noisymean.probe.finding import Finding, Severity
 from noisymean.targets.functions import FunctionOfGradients
 from noisymean.targets.protocol import Raised, Request, Setting
 from planted import Array, Generator, Round
-from planted_steps import BUGS, TWINS, Momentum, drawn
+from planted_noise import drawn
+from planted_steps import BUGS, TWINS, Momentum
 
 # one of each kind; the others are as slow together as all of the rest of the file
 _FIRST = (
@@ -276,6 +277,13 @@ def test_digits_are_told_from_few_rounds(digits: int) -> None:
     assert remarks_of_digits([numbers], lambda: None) == []
 
 
+def test_numbers_of_single_precision_are_hardly_ever_equal() -> None:
+    """As many pairs as the document states; the law of the digits is counted here."""
+    numbers = np.sort(np.abs(np.random.default_rng(0).standard_normal(200_000, dtype=np.float32)))
+    pairs = sum(int((numbers[lag:] == numbers[:-lag]).sum()) for lag in (1, 2, 3))
+    assert 2e10 / pairs == pytest.approx(30e6, rel=0.25)
+
+
 def test_every_unknown_has_a_remark_that_says_why() -> None:
     def by_a_table(size: int, count: int, rate: float) -> float:
         return float((size * 7) % 5 + 1)
@@ -305,6 +313,11 @@ def test_the_command_shows_it_in_80_columns_and_as_json(tmp_path: Path, name: st
     assert word in " ".join(done.out.split())
     # what is no sentence; sentences are wrapped by the terminal
     assert max(len(line) for line in done.out.splitlines() if not line.startswith("- ")) <= 80
-    found = json.loads(run("probe", f"{file}:step", "--json").out)
+    told = run("probe", f"{file}:step", "--json").out
+    found = json.loads(told)
     assert found["mechanism"] == "unknown"
     assert found["doubts"]
+    (tmp_path / "probe.json").write_text(told)
+    page = tmp_path / "page.html"
+    assert run("report", str(tmp_path / "probe.json"), "--out", str(page)).code == 0
+    assert found["doubts"][0][:40] in page.read_text()

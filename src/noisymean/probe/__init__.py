@@ -2,14 +2,20 @@
 
 records      designed records, and what one release of them shows
 runs         a run at the prober's own noise and bound, or at others
+through      a subject that is asked something else, or read otherwise
+loud         whether its noise can be turned down
+memory       what is left of a round in those after it: momentum, schedules
 chance       what may be called chance: the level of every statistical decision
 laws         denominators as functions of N, q, b and |B|
 full         all records in every batch: what a release is divided by there
 noise        that it is there, what was set, and drawn anew
+digits       whether numbers of the noise come again, or have few digits
+together     whether records are clipped one by one
 sensitivity  how far one record moves the clipped sum
 sampling     how batches are drawn
 seeds        whether batches and noise come from the seed
 empty        what becomes of an empty batch
+beside       what is returned beside the release
 adaptive     a bound that moves, and what its count is divided by
 calibrated   a noise multiplier that is computed from N: from what to what
 prober       from something that can be run (`targets`) to a finding
