@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import textwrap
+
 import pytest
 
 from lint_scripts import both, sides
@@ -340,3 +342,12 @@ def test_a_fault_is_found_and_its_right_twin_is_not(name: str) -> None:
     assert marked
     assert found == marked
     assert both(right) == ([], [])
+
+
+def test_more_than_anybody_writes_is_not_followed() -> None:
+    """Helpers that call each other thirty times each: what is in them is not believed, and the file is read all the same."""
+    step = sides(PAIRS["l1 by numpy"])[0]
+    helpers = [f"def h{k}(x):\n" + f"    h{k + 1}(x)\n" * 30 + "    return x\n" for k in range(5)]
+    script = "\n".join([*helpers, "def h5(x):", "    return x", "h0(1)"])
+    found, _ = both(textwrap.dedent(step) + "\n" + script)
+    assert found == []
