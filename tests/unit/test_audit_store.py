@@ -150,3 +150,39 @@ def test_a_store_of_another_version_is_refused(tmp_path: Path) -> None:
         database.execute("pragma user_version = 99")
     with pytest.raises(InvalidInput, match="a store of version 1, not 99"):
         Store.at(path)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "update audits set configuration = '[]'",
+        "update audits set configuration = 'null'",
+        "update audits set configuration = '{\"seed\": []}'",
+        "update audits set configuration = '" + "[" * 50_000 + "'",
+        "update audits set configuration = replace(configuration, '\"seed\":1', '\"seed\":2')",
+        "update audits set digest = 'x'",
+        "update audits set digest = x'00'",
+        "drop table blocks",
+        "create trigger t after insert on blocks begin delete from blocks; end",
+        "drop table blocks; create view blocks as with recursive c(x) as (select 1 union all select x + 1 from c)"
+        " select x as digest, x as block, x as smaller, x as larger, x as features, x as checksum from c",
+    ],
+)
+def test_a_plan_that_was_tampered_with_is_an_error(tmp_path: Path, change: str) -> None:
+    path = tmp_path / "s"
+    filled(path)
+    with closing(sqlite3.connect(path)) as database:
+        database.executescript(change)
+    with pytest.raises(InvalidInput, match=r"must be an undamaged store .*nothing was overwritten"):
+        Store.at(path).seeds()
+
+
+@pytest.mark.parametrize("cell", ["'x'", "1.5", "x'00'", "9223372036854775807", "-1"])
+@pytest.mark.parametrize("column", ["block", "smaller", "larger", "features", "checksum"])
+def test_a_block_of_other_types_is_an_error(tmp_path: Path, column: str, cell: str) -> None:
+    path = tmp_path / "s"
+    what = filled(path)
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute(f"update blocks set {column} = {cell} where block = 1")
+    with pytest.raises(InvalidInput, match="must be an undamaged store"):
+        Store.at(path).blocks(what)
