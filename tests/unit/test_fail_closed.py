@@ -238,7 +238,9 @@ def test_an_interrupted_audit_has_no_verdict_unless_it_is_violated(
     class Stopped:
         def run(self, plan, indices):  # type: ignore[no-untyped-def]
             yield from (run_block(plan, index) for index in indices[:30])
-            raise KeyboardInterrupt
+            # a pilot has fewer, and comes to its end
+            if len(indices) > 30:
+                raise KeyboardInterrupt
 
     file = Path(mine(tmp_path).rpartition(":")[0])
     target = UserCallable.of(file, "release")

@@ -149,7 +149,7 @@ def test_the_wheel_alone_answers(built: Path, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_an_empty_environment(built: Path, tmp_path: Path) -> None:
-    """As a user installs it: pip fetches numpy, scipy, typer, rich and joblib, and nothing else of ours."""
+    """As a user installs it: pip fetches numpy, scipy, typer and rich, and nothing else of ours."""
     venv.create(tmp_path / "env", with_pip=True)
     program = tmp_path / "env" / "bin"
     subprocess.run([program / "python", "-m", "pip", "install", "--quiet", str(one(built, ".whl"))], check=True)
