@@ -204,3 +204,7 @@ def layers(batch: Array, noise: Array, scale: float) -> dict[str, Array]:
 
 def one_row(batch: Array, noise: Array, scale: float) -> Array:
     return ((batch.sum(axis=0) + scale * noise) / 7.0)[None, :]
+
+
+def noise_beside(batch: Array, noise: Array, scale: float) -> tuple[Array, Array]:
+    return (batch.sum(axis=0) + scale * noise) / 7.0, noise

@@ -27,6 +27,8 @@ from noisymean.targets.protocol import Raised, Request, Runnable
 
 _ROUNDS = 100
 _LOUD = 1.0
+# a correlation that is no accident among thousands of numbers
+_ALONG = 0.2
 # of so many names the rest is not said
 _NAMED = 3
 
@@ -69,10 +71,24 @@ def remarks_of_beside(subject: Runnable, seed: int) -> list[Remark]:
     sizes = mixed.members(releases / largest if 0.0 < largest < math.inf else releases).sum(axis=1)
     numbers = [np.array([one.beside for one in each]) for each in (first, other, loud)]
     runs = _Runs(numbers[0], numbers[1], numbers[2], sizes)
+    if _is_the_noise(np.array([one.release for one in loud]), numbers[2]):
+        words = f"beside its release it returns {len(first[0].beside)} numbers: the noise of the release, or what goes with it"
+        return [Remark(Severity.LEAK, f"{words}, so that it can be taken out again")]
     kinds: dict[tuple[Severity, str], list[str]] = {}
     for column, name in enumerate(first[0].names):
         kinds.setdefault(_kind(runs, column), []).append(name)
     return [_said(severity, what, names) for (severity, what), names in kinds.items()]
+
+
+def _is_the_noise(releases: Array, beside: Array) -> bool:
+    """Whether a row of as many numbers as the release has goes along with it where it is mostly noise."""
+    wide = releases.shape[1]
+    if beside.shape[1] < wide:
+        return False
+    # from round to round: what is the same in all is no noise
+    rows = [np.diff(one, axis=0).ravel() for one in (releases, beside[:, :wide])]
+    lengths = float(np.linalg.norm(rows[0]) * np.linalg.norm(rows[1]))
+    return 0.0 < lengths < math.inf and abs(float(rows[0] @ rows[1])) > _ALONG * lengths
 
 
 def _said(severity: Severity, what: str, names: Sequence[str]) -> Remark:
@@ -102,7 +118,7 @@ def _kind(runs: _Runs, column: int) -> tuple[Severity, str]:
         return Severity.NOTE, "a count of rounds"
     if _goes_with(noise if noisy else first, sizes):
         return Severity.LEAK, "it goes along with the size of the batch"
-    return Severity.UNKNOWN, "what it tells, and what it and the release tell together, is not known"
+    return Severity.UNKNOWN, "what this tells, alone and with the release, is not known"
 
 
 def _is_function_of(values: Array, sizes: Array) -> bool:

@@ -162,7 +162,10 @@ class FunctionOfGradients(Runnable):
         # not finite is a finding too
         bare = signal[~gradients.any(axis=0)]
         if np.isfinite(signal).all() and np.abs(bare).max(initial=0.0) > _CANCELLED * np.abs(noise).max():
-            raise Raised("draws noise that does not come from its generator alone: the same state gave other noise")
+            raise Raised(
+                "draws noise that does not come from its generator alone, or keeps some of earlier rounds: the same state gave"
+                " other noise; let it take noise_multiplier as a keyword"
+            )
         assert self.noise_multiplier is not None
         return replace(loud, release=signal + noise * (noise_multiplier / self.noise_multiplier))
 
