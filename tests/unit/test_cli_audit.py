@@ -199,7 +199,7 @@ def test_too_few_trials_are_told_before_they_are_run(capsys: pytest.CaptureFixtu
     )
     code, _, err = answer(capsys, f"{path}:release", "--trials", "8")
     assert code == 2
-    assert err == "error: --trials=8: must be enough to learn from and to judge; e.g. 10,000\n"
+    assert err == "error: --trials=8: must be enough to learn from and to judge; e.g. 10000\n"
     # its first run only, which shows how long a release is
     assert calls.read_text() == "x"
 
@@ -256,3 +256,21 @@ def test_bad_input_is_one_line(capsys: pytest.CaptureFixture[str], words: list[s
     assert out == ""
     assert message in err
     assert len(err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (("--claim-epsilon", "-1"), "error: --claim-epsilon=-1: must be "),
+        (("--claim-epsilon", "1", "--claim-delta", "2"), "error: --claim-delta=2: must be "),
+        (("--claim-epsilon", "x"), "error: --claim-epsilon=x: must be "),
+    ],
+)
+def test_a_claim_is_complained_about_by_its_own_options(
+    capsys: pytest.CaptureFixture[str], words: tuple[str, ...], line: str
+) -> None:
+    described = "synthetic --mechanism sgm --dataset-size 9 --dimension 2 --sample-rate 0.5 --noise-multiplier 1"
+    assert run(["audit", *described.split(), "--trials", "300", "--seed", "1", *words]) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert err.startswith(line)

@@ -119,6 +119,8 @@ def test_a_grid_that_nobody_would_wait_for_is_not_begun(monkeypatch: pytest.Monk
     found = inspect(optimizer, data_loader=loader)
     assert found.opacus_said.epsilon is None
     assert found.opacus_said.fault.startswith("it was not asked, since it would need a grid of")
+    # as people write numbers
+    assert "e+0" not in found.opacus_said.fault
     assert "(prv, ±0.01) says nothing: it was not asked" in str(found)
     assert found.spent.claimed == found.spent.guarantee
     # and without noise there is nothing to ask

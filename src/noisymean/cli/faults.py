@@ -32,7 +32,7 @@ BAD_INPUT, OUR_FAULT, INTERRUPTED, PIPE_CLOSED = 2, 70, 130, 141
 P = ParamSpec("P")
 
 # Of one word of a complaint, and of all of it: whatever was typed, the rest of the line is seen.
-_LONG_WORD = re.compile(rf"\S{{{LONGEST_SHOWN + 1},}}")
+_LONG_WORD = re.compile(rf"[^\s:;']{{{LONGEST_SHOWN + 1},}}")
 _LONGEST_LINE = 2_000
 
 # Older typers raise the usage errors of click, newer ones those of a private copy of it: this is the parent of either.

@@ -162,9 +162,9 @@ def claim_of(claim: Claim | None, steps: int) -> TradeOff | None:
             return claimed_curve(claim, steps)
         case (epsilon, delta) if not isinstance(claim, str):
             return EpsilonDelta(
-                real("claim epsilon", epsilon, least=0.0), real("claim delta", delta, least=0.0, most=1.0)
+                real("claim_epsilon", epsilon, least=0.0), real("claim_delta", delta, least=0.0, most=1.0)
             )
         case _ if is_number(claim):
-            return EpsilonDelta(real("claim epsilon", claim, least=0.0), 0.0)
+            return EpsilonDelta(real("claim_epsilon", claim, least=0.0), 0.0)
         case _:
             raise InvalidInput("claim", claim, "epsilon, (epsilon, delta), SGM(...) or a TradeOff")

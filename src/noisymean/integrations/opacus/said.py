@@ -20,6 +20,7 @@ from typing import Any, final
 
 from noisymean.integrations.opacus.seen import history_of
 from noisymean.outward import at_most
+from noisymean.written import short
 
 # PRVAccountant.get_epsilon, unless it is told another.
 _PRV_ERROR = 0.01
@@ -145,4 +146,4 @@ def _too_fine(name: str, history: Sequence[tuple[float, float, int]], claimed: f
     points = len(history) * 2.0 * (1.5 * claimed + 20.0) / width
     if points <= _MOST_POINTS:
         return ""
-    return f"it was not asked, since it would need a grid of {points:.1g} points; engine.get_epsilon(delta) asks it"
+    return f"it was not asked, since it would need a grid of {short(points, 1)} points; engine.get_epsilon(delta) asks it"
