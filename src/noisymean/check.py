@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from noisymean.errors import InvalidInput
+from noisymean.ordinary import is_there
 from noisymean.scorecard.source.reader import check_source
 from noisymean.scorecard.value import Scorecard
 
@@ -34,7 +35,7 @@ def check(subject: Any, *, exclude: Sequence[str] = (), **told: Any) -> Scorecar
             raise InvalidInput(name, value, "left out for files", "it is for an engine or an optimizer of Opacus")
         paths = [Path(one) for one in several]
         for path in paths:
-            if not path.exists():
+            if not is_there(path):
                 raise InvalidInput("subject", str(path), "an existing file or folder", "check the spelling")
         return check_source(paths, ", ".join(path.as_posix() for path in paths), exclude=exclude)
     if exclude:

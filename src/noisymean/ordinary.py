@@ -33,6 +33,14 @@ def content(path: Path | str, most: int) -> bytes:
         return stream.read(most + 1)
 
 
+def is_there(path: Path) -> bool:
+    """Whether something of that name is there; a name that no file can have is that of none."""
+    try:
+        return path.exists()
+    except (OSError, ValueError):
+        return False
+
+
 def is_free(path: Path) -> bool:
     """Whether a file may be put there: nothing is in its place but an ordinary file, or a link to one."""
     try:

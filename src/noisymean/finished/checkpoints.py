@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import final
 
 from noisymean.errors import InvalidInput
+from noisymean.ordinary import is_there
 
 READABLE = (".safetensors", ".npz")
 PICKLED = (".pt", ".pth", ".ckpt", ".bin", ".pkl", ".pickle")
@@ -50,7 +51,7 @@ class Checkpoints:
 
 def found(sources: Sequence[Path], every: int = 1) -> Checkpoints:
     """The checkpoints among `sources`, a folder or a list of files; each `every` steps after the one before."""
-    listed = _in_folder(sources[0]) if len(sources) == 1 and sources[0].is_dir() else list(sources)
+    listed = _in_folder(sources[0]) if len(sources) == 1 and is_there(sources[0]) and sources[0].is_dir() else list(sources)
     for one in listed:
         _check(one)
     numbers = [_number(one) for one in listed]

@@ -71,6 +71,7 @@ class OpacusLoader(DatasetDenominator):
     rate_source = "Opacus computes it from N and b"
 
     def __post_init__(self) -> None:
+        self._fix_sampling()
         self._fix(dataset_size=whole("dataset_size", self.dataset_size, 1, LARGEST_DATASET))
         self._fix(drop_last=switch("drop_last", self.drop_last))
         most = self.dataset_size if self.drop_last else self.dataset_size + 1
