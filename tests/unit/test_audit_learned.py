@@ -132,13 +132,12 @@ def test_noise_that_comes_again_in_another_step_is_seen(file: Path) -> None:
     assert 0.2 < found.found.delta_lower < 0.5
 
 
-@pytest.mark.parametrize(("name", "least"), [("by_layer", 0.3), ("centred", 0.25)])
-def test_a_pair_that_shows_it_is_chosen(file: Path, name: str, least: float) -> None:
+@pytest.mark.parametrize("name", ["by_layer", "centred"])
+def test_a_pair_that_shows_it_is_chosen(file: Path, name: str) -> None:
     found = audit(f"{file}:{name}", seed=1, trials=3000, **RUN)
     assert found.verdict is not None
     assert found.verdict.word == "violated"
     assert found.pairs == len(Start)
-    assert found.found.delta_lower > found.claim.delta(0.0)
     assert found.plan.piloted + found.plan.trials == found.finished == 3000
     assert "among 7 and where to look" in str(found)
 

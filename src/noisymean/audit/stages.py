@@ -34,7 +34,7 @@ _SCOUTS, _LEAST_PILOT = 20, 40
 _MOST_NUMBERS = 1 << 22
 _MOST_PER_BLOCK = 40
 # In errors of a difference: what the best of a hundred features shows by chance on one pair and not on the other.
-_CLEARLY = 1.0
+_CLEARLY = 1.5
 # Runs on each dataset without which nothing can be learned.
 _LEAST_TO_LEARN = 6
 
