@@ -9,14 +9,15 @@ needs to know finds nothing then.
 from __future__ import annotations
 
 import ast
-import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias, final
 
+from noisymean.lint import constants
 from noisymean.lint.catalogue import RULES
+from noisymean.lint.constants import Constant
 from noisymean.lint.findings import Finding
 from noisymean.lint.settings import Settings
 from noisymean.lint.text import Text
@@ -43,7 +44,6 @@ _HINTS = (
     re.compile(r"(epsilon|eps)\b[^\n]{0,40}\bdelta\b", re.IGNORECASE),
     re.compile(r"noise_(scale|std|level)|gaussian_mechanism|sensitivity", re.IGNORECASE),
 )
-Constant: TypeAlias = bool | int | float | str
 
 
 @final
@@ -321,10 +321,14 @@ class Script:
                 return None if denied is None else not denied
             case ast.BinOp(left=left, op=operator, right=right):
                 sides = (self.constant(one, scope, depth - 1) for one in (left, right))
-                return arithmetic(operator, *sides)
-            case ast.Call(func=ast.Name(id="int" | "float" | "round" | "floor"), args=[inside]):
-                cut = self.constant(inside, scope, depth - 1)
-                return int(cut) if isinstance(cut, int | float) and math.isfinite(cut) else None
+                return constants.arithmetic(operator, *sides)
+            case ast.Call(func=function, args=arguments, keywords=[]) if last_name(function) in constants.CALLS:
+                module = isinstance(function, ast.Attribute) and self.syntax.is_module(function.value)
+                if self.syntax.defined[last_name(function)] or not (module or isinstance(function, ast.Name)):
+                    return None
+                return constants.called(
+                    last_name(function), [self.constant(one, scope, depth - 1) for one in arguments]
+                )
             case ast.Name(id=name) if (at := scope.visible(name, looped=False)) is not None:
                 values = at.assigned.get(name, [])
                 if name in at.parameters():
@@ -455,31 +459,3 @@ def _is_of(call: ast.Call, name: str) -> bool:
     """A method of what has this name."""
     owner = call.func.value if isinstance(call.func, ast.Attribute) else None
     return isinstance(owner, ast.Name) and owner.id == name
-
-
-def arithmetic(operator: ast.operator, left: Constant | None, right: Constant | None) -> Constant | None:
-    """Of two numbers, small enough to be worked out."""
-    if not isinstance(left, int | float) or not isinstance(right, int | float):
-        return None
-    if max(abs(left), abs(right)) > _LARGEST:
-        return None
-    try:
-        match operator:
-            case ast.Add():
-                return left + right
-            case ast.Sub():
-                return left - right
-            case ast.Mult():
-                return left * right
-            case ast.Div():
-                return left / right
-            case ast.FloorDiv():
-                return left // right
-            case ast.Pow() if abs(right) <= 20:
-                value = float(left) ** right
-                exact = isinstance(left, int) and isinstance(right, int) and right >= 0 and abs(value) <= _LARGEST
-                return left**right if exact else value if isinstance(value, float) else None
-            case _:
-                return None
-    except (ArithmeticError, ValueError):
-        return None

@@ -9,6 +9,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import final
 
+from noisymean.lint import constants
 from noisymean.lint.walked import spelled
 from noisymean.lint.walked.sums import Arithmetic
 from noisymean.lint.walked.things import (
@@ -25,6 +26,7 @@ from noisymean.lint.walked.things import (
     Rows,
     Shape,
     Thing,
+    constant,
     merged,
     number,
     to_the,
@@ -47,6 +49,10 @@ class Calls:
         module = isinstance(call.func, ast.Attribute) and self.is_module(call.func.value)
         operands = spelled.arrays_of(call, is_module=module)
         method = isinstance(call.func, ast.Attribute) and not module
+        if name in constants.CALLS and not method and not call.keywords:
+            known = constants.called(name, [one.value for one in self._things(operands)])
+            if known is not None:
+                return constant(float(known))
         for pattern, made in self._TABLE:
             if pattern.fullmatch(name):
                 found = made(self, call, name, operands, method)

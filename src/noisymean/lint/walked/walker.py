@@ -11,6 +11,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import final
 
+from noisymean.lint.constants import arithmetic
 from noisymean.lint.script import Script
 from noisymean.lint.walked import spelled
 from noisymean.lint.walked.applied import Applied
@@ -391,6 +392,9 @@ class Walker:
 
     def _binary(self, node: ast.BinOp) -> Thing:
         one, other = self.value(node.left), self.value(node.right)
+        known = arithmetic(node.op, one.value, other.value)
+        if isinstance(known, int | float):
+            return constant(float(known))
         match node.op:
             case ast.Add() | ast.Sub():
                 if one.each is not None and other.each is not None:

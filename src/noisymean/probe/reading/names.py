@@ -15,10 +15,17 @@ DATASET = re.compile(
     r"data_?(set)?_?(size|len)|(train|data|dataset)_(size|len)|n(um)?_(train|data|total|records)|^total_(records|examples)",
     re.IGNORECASE,
 )
+# A number that everybody may know.
+PUBLIC = re.compile(r"(^|_)public(_|$)", re.IGNORECASE)
 # N, or |B|: the name does not tell.
 EITHER = re.compile(r"n|(n|num|number)_?(of_)?(samples|examples|points|rows|items|records)", re.IGNORECASE)
 DATA = re.compile(r"data|train|corpus|records|population|loader", re.IGNORECASE)
 BATCH = re.compile(r"batch|mini|lot|sampled|chosen|selected|subset", re.IGNORECASE)
+# Called like what belongs to people.
+PEOPLE = re.compile(
+    r"grad|sample|example|record|client|user|member|people|person|rows?$|points?$|^(x|y|xs|ys)$|inputs?$|images?$|labels?$|targets?$",
+    re.IGNORECASE,
+)
 # Of fixed number in a model or a machine.
 PARTS = re.compile(r"^_?(named_)?(param|layer|module|device|gpu|head)s?(eters|_groups|_list|_shapes)?$", re.IGNORECASE)
 MASK = re.compile(

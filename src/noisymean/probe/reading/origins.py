@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import final
 
 from noisymean.probe.reading import names
+from noisymean.probe.reading.literals import is_number, is_set_from_outside, is_written_down
 from noisymean.probe.reading.nodes import Scope, Trail, Value, factors, last_name, names_in, parts
 from noisymean.probe.reading.source import CONSTANTS, OF_THE_DATA, Origin
 from noisymean.probe.reading.syntax import NOT_SIZES, Syntax
@@ -80,7 +81,9 @@ class Origins:
                 above, below = (self._in([one], scope, trail) for one in parts(node))
                 found = _quotient(node.left, above, below)
                 return _whole(found) if isinstance(division, ast.FloorDiv) else found
-            case ast.Mult() if _is_rate_times_count(node):
+            case ast.Mult() if _is_rate_times_count(node) and not any(
+                self._is_public(one, scope) for one in parts(node)
+            ):
                 # an N that is written down is a number, but whether it is to follow the data cannot be read
                 sides = [self.of(Value(one, scope), Trail(trail.depth - 1)) for one in parts(node)]
                 return {Origin.UNKNOWN} if all(side == {Origin.NUMBER} for side in sides) else {Origin.EXPECTED}
@@ -140,6 +143,8 @@ class Origins:
         """Of an array of records: those of a batch, or all of them where batches are drawn from it by chance."""
         name = array.id if isinstance(array, ast.Name) else ""
         at = scope.visible(name)
+        if at is not None and is_written_down(name, at, self.syntax):
+            return {Origin.NUMBER}
         places = () if at is None else {id(one): one for one in (scope, at)}.values()
         chosen = [Value(one, place) for place in places for one in place.picked.get(name, ())]
         return {Origin.DATASET if any(self._is_by_chance(one, Trail(4)) for one in chosen) else Origin.BATCH}
@@ -195,6 +200,26 @@ class Origins:
                 return bool(names.MASK.search(name)) or any(self._is_mask(one, trail.on()) for one in assigned)
             case ast.Attribute(attr=name):
                 return bool(names.MASK.search(name))
+            case _:
+                return False
+
+    def _is_public(self, node: ast.expr, scope: Scope) -> bool:
+        """Whether a factor is a number at the top of the file whose name says that everybody knows it."""
+        match node:
+            case ast.Name(id=name) if (at := scope.visible(name)) is not None:
+                values = at.assigned.get(name, [])
+                several = len(values) != 1 or name in at.looped or name in at.parameters() or name in at.counted
+                if several or is_set_from_outside(name, at, self.syntax):
+                    return False
+                [value] = values
+                if names.PUBLIC.search(name) and at.parent is None and is_number(value.expression):
+                    return True
+                # another name of it
+                return (
+                    value.index is None and value.line < node.lineno and self._is_public(value.expression, value.scope)
+                )
+            case ast.Call(func=ast.Name(id="int" | "float"), args=[inside]):
+                return self._is_public(inside, scope)
             case _:
                 return False
 

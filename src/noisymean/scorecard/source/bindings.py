@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import final
 
-from noisymean.lint.script import Script, arithmetic
+from noisymean.lint.constants import arithmetic
+from noisymean.lint.script import Script
 
 # `module.NAME = ...` in any file may be meant for this one
 _SET_FROM_OUTSIDE = (
