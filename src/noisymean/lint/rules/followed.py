@@ -9,6 +9,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 from noisymean.lint.findings import Finding
+from noisymean.lint.rules import blocks
 from noisymean.lint.rules.noise import DRAWS, noise_of
 from noisymean.lint.script import Script
 from noisymean.lint.walked.sums import Added, Seen
@@ -286,42 +287,29 @@ def follows(script: Script) -> Iterator[Finding]:
 
 def sometimes(script: Script) -> Iterator[Finding]:
     """NM051: noise only where a counter says so, and a step in any case."""
+    for around, _, target in _counted(script):
+        if target is None:
+            yield script.found("NM051", around if isinstance(around, ast.If) else script.statement_of(around))
+
+
+def repeated(script: Script) -> Iterator[ast.expr]:
+    """Draws that are made every so often, and added as a whole in the steps in between."""
+    for around, draw, target in _counted(script):
+        if target is not None and blocks.is_whole(target, around, script):
+            yield draw
+
+
+def _counted(script: Script) -> Iterator[tuple[ast.If | ast.IfExp, ast.Call, ast.expr | None]]:
+    """Noise that waits for a counter: where, which draw, and what keeps it for the steps in between if anything does."""
     for seen in seen_in(script)[0]:
         for one in seen.added:
-            for node in (one.node, *(draw.node for draw in one.noise.draws)):
-                test = _every_so_often(node, script)
-                if test is not None and (one.target.gradient or one.target.clip):
-                    yield script.found("NM051", test)
-
-
-def _every_so_often(node: ast.AST, script: Script) -> ast.AST | None:
-    child: ast.AST = node
-    for around in script.ancestors(node):
-        if isinstance(around, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
-            return None
-        if isinstance(around, ast.If | ast.IfExp) and child is not around.test:
-            counts = any(isinstance(one, ast.BinOp) and isinstance(one.op, ast.Mod) for one in ast.walk(around.test))
-            if counts and (isinstance(around, ast.IfExp) or not _steps_inside(around)):
-                return around if isinstance(around, ast.If) else script.statement_of(around)
-        child = around
-    return None
-
-
-def _steps_inside(node: ast.If) -> bool:
-    """Whether the step is taken there as well: then it waits for its noise."""
-    for one in ast.walk(node):
-        match one:
-            case ast.Return() | ast.Continue():
-                return True
-            case ast.Call(func=ast.Attribute(attr=name)) if re.fullmatch(
-                r"step|apply\w*|update\w*|zero_grad|sub_|copy_|add_", name
-            ):
-                return True
-            case ast.AugAssign(op=ast.Sub()):
-                return True
-            case _:
-                pass
-    return False
+            if not (one.target.gradient or one.target.clip):
+                continue
+            here = blocks.every_so_often(one.node, script)
+            for draw in one.noise.draws:
+                around = here or blocks.every_so_often(draw.node, script)
+                if around is not None:
+                    yield around, draw.node, None if here is not None else blocks.keeps(draw.node, around, script)
 
 
 def are_alike(node: ast.AST, script: Script) -> bool:

@@ -289,7 +289,7 @@ def reused(script: Script) -> Iterator[Finding]:
     seen: set[int] = set()
     draws = _noisy_draws(script)
     again = (*_drawn_before(script), *_same_key(draws, script), *_seeded_again(draws, script))
-    for node in (*again, *followed.remembered(script), *kept(script)):
+    for node in (*again, *followed.remembered(script), *followed.repeated(script), *kept(script)):
         if node.lineno not in seen:
             seen.add(node.lineno)
             yield script.found("NM035", node)
