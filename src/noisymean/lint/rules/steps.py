@@ -11,7 +11,7 @@ from noisymean.lint.rules import followed
 from noisymean.lint.rules.noise import noise_of
 from noisymean.lint.rules.together import together_of
 from noisymean.lint.rules.wholes import whole_of
-from noisymean.lint.script import Script
+from noisymean.lint.script import Called, Script
 from noisymean.probe.reading.nodes import Scope
 
 # What clips and adds noise out of sight.
@@ -26,6 +26,7 @@ _LIBRARIES = (
     "dp_transformers",
     "pyvacy",
 )
+_CLIPS = re.compile(r"clip|shrink|shorten|bound|project|limit|truncat|rescale|normali[sz]e", re.IGNORECASE)
 _OPTIMIZERS = re.compile(r"\w*sgd|adam\w*|nadam\w*|rmsprop|adagrad|lion|lamb|lars|yogi|momentum|chain|radam|fromage")
 
 
@@ -40,8 +41,29 @@ def unclipped(script: Script) -> Iterator[Finding]:
         if one.scope in seen:
             continue
         seen.add(one.scope)
-        if noise.computes_gradients(around) and not noise.clips(around):
+        if noise.computes_gradients(around) and not noise.clips(together_of(script).called(one.node)):
             yield script.found("NM031", one.node)
+
+
+def unbounded(script: Script) -> Iterator[Finding]:
+    """NM031: a sum of chosen rows that was followed from where they are chosen to its noise."""
+    for node in followed.unbounded(script):
+        if not _may_be_clipped(node, script):
+            yield script.found("NM031", node)
+
+
+def _may_be_clipped(node: ast.AST, script: Script) -> bool:
+    """Whether something that is called on the way to a sum may clip it out of sight: by its name, or by a norm in its body."""
+    called = together_of(script).called(node, alone=True)
+    norms = any(script.scope_of(one) in called for one in noise_of(script).by_norm)
+    return norms or any(
+        _CLIPS.search(one.name) and one.scope in called and not _is_of_a_module(one, script) for one in script.calls
+    )
+
+
+def _is_of_a_module(call: Called, script: Script) -> bool:
+    """`np.clip`, whose result is followed."""
+    return call.owner is not None and script.syntax.is_module(call.owner)
 
 
 def batch_clipped(script: Script) -> Iterator[Finding]:
@@ -112,4 +134,4 @@ def _optax_may_add_noise(script: Script) -> bool:
     return not made or added or noise_of(script).is_noisy([top])
 
 
-EACH = (unclipped, batch_clipped, without_noise)
+EACH = (unclipped, unbounded, batch_clipped, without_noise)
