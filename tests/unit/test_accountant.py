@@ -173,7 +173,7 @@ def test_a_record_removed_counts_as_well() -> None:
     larger, smaller = (nm.account(mechanism, steps=200, delta=1e-5, pair=pair) for pair in ("larger", "smaller"))
     assert larger.verdict == "holds"
     assert smaller.leakage == account.leakage
-    with pytest.raises(nm.InvalidInput, match=r"pair=.*smaller or larger"):
+    with pytest.raises(nm.InvalidInput, match=r"pair=.*smaller, larger"):
         nm.account(mechanism, steps=200, delta=1e-5, pair="both")
 
 

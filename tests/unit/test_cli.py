@@ -140,8 +140,8 @@ def strictly_parsed(text: str) -> dict[str, object]:
         ((*COMPLETE, "--alpha", "0.1,,0.2"), "--alpha=0.1,,0.2: must be numbers from 0 to 1"),
         ((*COMPLETE, "--alpha", "some"), "--alpha=some: must be numbers from 0 to 1"),
         ((*COMPLETE, "--alpha", "0.1", "--points", "5"), "--points=5: must be left out when --alpha is given; "),
-        ((*COMPLETE, "--points", "1"), "--points=1: must be >= 2 and <= 1e+06; "),
-        ((*COMPLETE, "--points", "1e7"), "--points=1e7: must be >= 2 and <= 1e+06; "),
+        ((*COMPLETE, "--points", "1"), "--points=1: must be a whole number from 2 to 1e+06; "),
+        ((*COMPLETE, "--points", "1e7"), "--points=1e7: must be a whole number from 2 to 1e+06; "),
         ((*COMPLETE, "--points", "all"), "--points=all: must be a whole number from 2 to 1e+06; "),
         # names
         (("curve", "--mechanism", "laplace", *NOISE), "--mechanism=laplace: must be one of sgm, easgm, asgm, feasgm"),

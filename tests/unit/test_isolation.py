@@ -80,6 +80,20 @@ def test_bits_are_the_same_wherever_it_is_run(tmp_path: Path) -> None:
     assert here.plan.digest() == apart.plan.digest() == two.plan.digest()
 
 
+def test_names_of_files_begin_where_the_audit_was_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that waits has kept the folder of the audit before; a target's own names begin there, too."""
+    for name in ("here", "there"):
+        folder = tmp_path / name
+        folder.mkdir()
+        mine(
+            folder, deed="import pathlib; assert pathlib.Path('only.txt').read_text() == name", then=f"name = {name!r}"
+        )
+        (folder / "only.txt").write_text(name)
+        monkeypatch.chdir(folder)
+        assert audited("mine.py:release", trials=100).verdict is not None
+        (folder / "only.txt").unlink()
+
+
 def test_what_it_prints_is_passed_on(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     # and finds nothing on its standard input, where questions come
     audited(mine(tmp_path, "print('hello', repr(sys.stdin.read())); os.write(1, b'there')"), trials=20)

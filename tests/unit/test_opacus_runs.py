@@ -559,7 +559,7 @@ def test_complaints_about_calibration_are_one_line() -> None:
         ({"epochs": 3, "noise_multiplier": 1.0}, "epochs=3: must be left out without target_epsilon"),
         ({**TARGET, "noise_multiplier": 1.0}, "noise_multiplier=1.0: must be left out with target_epsilon"),
         ({**TARGET, "epochs": None}, "epochs=None: must be a whole number"),
-        ({**TARGET, "accountant": "magic"}, "accountant='magic': must be one that Opacus can calibrate with"),
+        ({**TARGET, "accountant": "magic"}, "accountant='magic': must be one of prv, rdp, gdp"),
         (
             {"noise_multiplier": 1.0, "drop_last": True, "batch_size": 101},
             "batch_size=101: must be a whole number from 1",

@@ -24,7 +24,7 @@ from noisymean.targets.callable_ import UserCallable
 from noisymean.targets.entry import target_of
 from noisymean.targets.functions import takes_gradients
 from noisymean.targets.on_pair import OnPair
-from noisymean.targets.protocol import Known, Neighbour, Structure
+from noisymean.targets.protocol import Known, Neighbour, Structure, TrialFault
 from noisymean.targets.synthetic import Synthetic
 from toy_mechanisms import AtLeast, NoisierWithSize
 
@@ -279,7 +279,7 @@ def test_signatures(function: object, expected: bool) -> None:
 
 def test_a_function_that_builds_an_optimizer_is_run_as_one(file: Path) -> None:
     target = target_of(f"{file}:build", **NUMBERS)
-    with pytest.raises(RuntimeError, match="no optimizer today"):
+    with pytest.raises(TrialFault, match="no optimizer today"):
         target.release(Neighbour.SMALLER, np.random.default_rng(1), 1)
 
 

@@ -66,6 +66,8 @@ def pip(cache: Path, monkeypatch: pytest.MonkeyPatch) -> Pip:
     made = Pip({TITLE: wheel_of(TITLE, GOOD)})
     know(monkeypatch, made.wheels)
     monkeypatch.setattr(kept, "run_pip", made)
+    # one that another test has begun has read its wheel
+    client.dismiss(OLD)
     return made
 
 

@@ -58,7 +58,7 @@ class _Process:
     """One worker, what it is at, and since when."""
 
     def __init__(self, *, alone: bool) -> None:
-        self.alone = alone
+        self.alone, self.folder = alone, os.getcwd()
         path = os.pathsep.join(filter(None, [_SOURCE, os.environ.get("PYTHONPATH")]))
         # several leave the linear algebra to one thread each
         threads = {} if alone else {name: os.environ.get(name) or "1" for name in _THREADS}
@@ -151,9 +151,10 @@ _LOCK = threading.Lock()
 
 
 def _taken(count: int, *, alone: bool) -> list[_Process]:
-    """So many processes; those that wait come first."""
+    """So many processes; those that wait come first, if they were begun in the folder that names of files begin from."""
+    here = os.getcwd()
     with _LOCK:
-        fit = [one for one in _SPARE if one.worker.usable and one.alone is alone][:count]
+        fit = [one for one in _SPARE if one.worker.usable and (one.alone, one.folder) == (alone, here)][:count]
         _SPARE[:] = [one for one in _SPARE if one.worker.usable and one not in fit]
     return fit + [_Process(alone=alone) for _ in range(count - len(fit))]
 
