@@ -37,9 +37,35 @@ def _views(head: str) -> str:
     return _divided(head, "LOT * len(VIEWS)", "NM021")
 
 
+def _again(mean: str, sum_: str) -> str:
+    """The mean of those who were drawn, made a sum again, with its noise."""
+    return _script(
+        "LOT = 40", "count = max(len(batch), 1)", mean, f"update = {sum_}  {{-# !NM025-|++}}", "return update / LOT"
+    )
+
+
 _TEXT = "LOT, TEXT = 40, 'plain flipped'; "
 
 PAIRS = {
+    "a mean that is a sum again": _again(
+        "mean = total / count  {-# !NM021-|++}", f"mean * {{-LOT-|+count+}} + {_NOISE}"
+    ),
+    "a sum again in place": _again(
+        "total /= count  {-# !NM021-|++}\n            total *= {-LOT-|+count+}", f"total + {_NOISE}"
+    ),
+    "a reciprocal and its number": _again(
+        "mean = total * (1 / count)  {-# !NM021-|++}", f"{{-LOT-|+count+}} * mean + {_NOISE}"
+    ),
+    "the mean that libraries take": _again(
+        "mean = clipped.mean(0)  {-# !NM021-|++}", f"mean * {{-LOT-|+len(batch)+}} + {_NOISE}"
+    ),
+    "a sum again, and divided again": _script(
+        "LOT = 40",
+        "count = max(len(batch), 1)",
+        "mean = total / count",
+        f"update = mean * count + {_NOISE}",
+        "return update / {-count  # !NM021-|+LOT+}",
+    ),
     "as many as there are views": _views(_TEXT + "VIEWS = {-TEXT.split()-|+('plain', 'flipped')+}"),
     "views that get more": _views(_TEXT + "VIEWS = ['plain', 'flipped']; {-VIEWS.append(TEXT)-|++}"),
     "views that get fewer": _views(_TEXT + "VIEWS = ['plain', 'flipped']; {-VIEWS.pop()-|++}"),

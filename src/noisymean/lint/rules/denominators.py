@@ -44,14 +44,15 @@ def divides(script: Script) -> Iterator[Finding]:
         for one in noise.additions
         if any(isinstance(each, ast.Div | ast.FloorDiv) for each in script.work.walk(one.noise))
     }
-    centred = {script.statement_of(one) for one in (*followed.moved(script), *followed.computed(script))}
+    beside = {script.statement_of(one) for one in (*followed.moved(script), *followed.computed(script))}
+    beside |= followed.cancelled(script)
     for one in sorted(Candidates(script.syntax).statements(), key=lambda one: (one.role is Role.NOISE, one.line)):
         rule = _rule(one)
         if rule is None or one.line in seen:
             continue
         node = script.statements_at.get(one.line, script.tree)
-        if node in centred:
-            # a mean that is taken off, and no noisy one
+        if node in beside:
+            # a mean that is taken off, and no noisy one; or one that is a sum again before there is noise
             continue
         if (one.noisy or _gets_noise(node, script)) and not _is_another(one, node, script):
             if rule == "NM021" and OF_THE_DATA & set(one.origins) == {Origin.BATCH}:

@@ -325,6 +325,20 @@ def are_alike(node: ast.AST, script: Script) -> bool:
     return False
 
 
+def cancelled(script: Script) -> set[ast.stmt]:
+    """Where sums are divided by what they are multiplied by again before there is noise: statements that divide by nothing."""
+    found: set[ast.stmt] = set()
+    kept: set[ast.stmt] = set()
+    for seen in seen_in(script)[0]:
+        again = frozenset[str]().union(*(one.sizes for one in seen.divided if one.again))
+        left = {name for one in seen.added for name, power in one.target.scale + one.noise.scale if power < 0}
+        for one in seen.divided:
+            if not one.again:
+                gone = seen.added and one.sizes <= again and not one.sizes & left and "?" not in one.sizes
+                (found if gone else kept).add(script.statement_of(one.node))
+    return found - kept
+
+
 def stops(script: Script) -> Iterator[Finding]:
     """NM054: a run ends by what was computed without noise."""
     for seen in seen_in(script)[0]:

@@ -158,7 +158,9 @@ class Calls:
         """`max`, `median`, `std`: a norm of absolute values, or a statistic of the records."""
         if not operands:
             return None
-        if name in spelled.LIMITS and not method and len(operands) > 1 and not self._is_axis(operands[1]):
+        python = isinstance(call.func, ast.Name) and not call.keywords
+        several = name in spelled.LIMITS and not method and len(operands) > 1
+        if several and (python or not self._is_axis(operands[1])):
             return self.arithmetic.limited(self._things(operands), spelled.LIMITS[name])
         thing, axis = self.value(operands[0]), spelled.reduced(call, 0 if method else 1)
         if isinstance(thing.special, Power):

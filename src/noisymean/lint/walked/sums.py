@@ -73,6 +73,16 @@ class Scaled:
 
 @final
 @dataclass(frozen=True, eq=False)
+class Divided:
+    """Something without noise is divided by these sizes; or multiplied by them again, so that none of them is left."""
+
+    node: ast.AST
+    sizes: frozenset[str]
+    again: bool
+
+
+@final
+@dataclass(frozen=True, eq=False)
 class Beside:
     """Several things are given back, put together or written down."""
 
@@ -91,6 +101,7 @@ class Seen:
     added: list[Added] = field(default_factory=list)
     summed: list[Summed] = field(default_factory=list)
     scaled: list[Scaled] = field(default_factory=list)
+    divided: list[Divided] = field(default_factory=list)
     beside: list[Beside] = field(default_factory=list)
     clips: list[Clip] = field(default_factory=list)
     computed: list[ast.AST] = field(default_factory=list)
@@ -270,9 +281,20 @@ class Arithmetic:
             by = number("?")
         scale = times(thing.scale, _scale(by), power)
         found = replace(thing, scale=scale)
+        if not thing.draws:
+            self._note(node, thing.scale, scale)
         if thing.draws and not thing.pure and by.count and drawn(scale) > max(drawn(thing.scale), Fraction(0)):
             self.seen.scaled.append(Scaled(node, found))
         return found
+
+    def _note(self, node: ast.AST, before: Scale, after: Scale) -> None:
+        """What a sum is divided by, or multiplied by again."""
+        one, other = dict(before), dict(after)
+        less = frozenset(name for name, power in one.items() if power < 0 and name not in other)
+        more = frozenset(name for name, power in other.items() if power < one.get(name, 0))
+        for sizes, again in ((more, False), (less, True)):
+            if sizes:
+                self.seen.divided.append(Divided(node, sizes, again))
 
     def power(self, thing: Thing, to: Fraction) -> Thing:
         """A square, or a root."""
@@ -332,6 +354,8 @@ class Arithmetic:
         """Over the records."""
         self.seen.summed.append(Summed(node, thing, self.within))
         scale: Scale = times(thing.scale, ((DRAWN, Fraction(-1)),)) if mean else thing.scale
+        if mean and not thing.draws:
+            self._note(node, thing.scale, scale)
         return replace(
             thing, rows=Rows.SUM, scale=scale, statistic=(mean or statistic) and not thing.draws, computed=node
         )
