@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import textwrap
+from pathlib import Path
 
 import pytest
 
+from command_line import run
 from lint_scripts import both, sides
 
 PAIRS = {
@@ -344,10 +347,18 @@ def test_a_fault_is_found_and_its_right_twin_is_not(name: str) -> None:
     assert both(right) == ([], [])
 
 
-def test_more_than_anybody_writes_is_not_followed() -> None:
-    """Helpers that call each other thirty times each: what is in them is not believed, and the file is read all the same."""
+@pytest.mark.parametrize("times", [1, 30])
+def test_more_than_anybody_writes_is_not_followed_and_said(tmp_path: Path, times: int) -> None:
+    """Helpers that call each other thirty times each: what is in them is not believed, the file is read all the same, and told."""
     step = sides(PAIRS["l1 by numpy"])[0]
-    helpers = [f"def h{k}(x):\n" + f"    h{k + 1}(x)\n" * 30 + "    return x\n" for k in range(5)]
-    script = "\n".join([*helpers, "def h5(x):", "    return x", "h0(1)"])
-    found, _ = both(textwrap.dedent(step) + "\n" + script)
-    assert found == []
+    helpers = [f"def h{k}(x):\n" + f"    h{k + 1}(x)\n" * times + "    return x\n" for k in range(5)]
+    seed = "\ndelta = 1 / len(dataset)\nengine.make_private(target_delta=delta)\n"
+    script = "\n".join([textwrap.dedent(step), *helpers, "def h5(x):", "    return x", "h0(1)", seed])
+    (tmp_path / "long.py").write_text(script, encoding="utf-8")
+    shown = " ".join(run("code-audit", str(tmp_path)).out.split())
+    record = json.loads(run("code-audit", str(tmp_path), "--json").out)
+    assert ("NM042" in shown) == (times == 1)
+    assert "NM005" in shown
+    why = "too long to be followed statement by statement: rules that follow arrays did not look at it, all others did"
+    assert shown.count(why) == (times > 1)
+    assert [one["reason"] for one in record["not_read"]] == [why] * (times > 1)

@@ -26,6 +26,9 @@ _RELEVANT = re.compile(
 )
 _TOO_DEEP = "nested too deeply to be followed to the end"
 _TOO_FAR = "not followed to the end: too much leads to too much in it"
+_TOO_LONG = (
+    "too long to be followed statement by statement: rules that follow arrays did not look at it, all others did"
+)
 # Of one file: more is no file of people.
 _MOST_FINDINGS = 200
 
@@ -83,6 +86,8 @@ def _findings(text: Text) -> tuple[list[Finding], str | None]:
                     found[one.place, one.rule.id] = one
             except RecursionError:
                 short = _TOO_DEEP
+        if script.unwalked:
+            short = short or _TOO_LONG
         if script.syntax.unfollowed:
             short = _TOO_FAR
     except Exhausted:

@@ -94,6 +94,8 @@ class Script:
             for child in ast.iter_child_nodes(node):
                 self.parents[child] = node
                 self.nodes.append(child)
+        # its steps were not followed statement by statement, since there is too much of them
+        self.unwalked = False
         self._settings = Settings(self.syntax, self.nodes)
 
     def found(self, rule: str, node: ast.AST, *details: str) -> Finding:

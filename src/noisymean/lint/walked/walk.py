@@ -11,7 +11,7 @@ from noisymean.lint.walked.walker import Walker
 
 
 def walked(script: Script) -> tuple[list[Seen], Walker]:
-    """What happens in each, as far as it is understood; nothing of a file that has more than anybody follows."""
+    """What happens in each, as far as it is understood; nothing of a file that has more than anybody follows, which says so."""
     walker = Walker(script)
     found: list[Seen] = []
     try:
@@ -26,6 +26,7 @@ def walked(script: Script) -> tuple[list[Seen], Walker]:
             if inner not in walker.called:
                 found.append(walker.root(inner, Frame({}, around)))
     except (Lost, RecursionError):
+        script.unwalked = True
         return [], walker
     return found, walker
 
