@@ -284,6 +284,7 @@ def test_a_worker_without_its_parent_does_not_begin() -> None:
 # --- kill -9 ------------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_killed_twice_and_resumed(tmp_path: Path) -> None:
     found = kills.Kills("file", tmp_path, random.Random(3), words=("--trials", "200", "--jobs", "1")).run(2)
     assert found["kills"] == 2
