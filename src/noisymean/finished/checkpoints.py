@@ -51,7 +51,9 @@ class Checkpoints:
 
 def found(sources: Sequence[Path], every: int = 1) -> Checkpoints:
     """The checkpoints among `sources`, a folder or a list of files; each `every` steps after the one before."""
-    listed = _in_folder(sources[0]) if len(sources) == 1 and is_there(sources[0]) and sources[0].is_dir() else list(sources)
+    listed = (
+        _in_folder(sources[0]) if len(sources) == 1 and is_there(sources[0]) and sources[0].is_dir() else list(sources)
+    )
     for one in listed:
         _check(one)
     numbers = [_number(one) for one in listed]

@@ -146,4 +146,6 @@ def _too_fine(name: str, history: Sequence[tuple[float, float, int]], claimed: f
     points = len(history) * 2.0 * (1.5 * claimed + 20.0) / width
     if points <= _MOST_POINTS:
         return ""
-    return f"it was not asked, since it would need a grid of {short(points, 1)} points; engine.get_epsilon(delta) asks it"
+    return (
+        f"it was not asked, since it would need a grid of {short(points, 1)} points; engine.get_epsilon(delta) asks it"
+    )
