@@ -209,6 +209,20 @@ def microbatches(batch: Array, bound: float) -> Array:
     return np.array([flat(batch[i : i + 4].mean(axis=0)[None, :], bound)[0] for i in range(0, len(batch), 4)])
 
 
+def around_a_public_one(gradients: Array, bound: float) -> Array:
+    """Clipped after something that everybody knows was taken away: one record moves the sum by C all the same."""
+    return flat(gradients - 0.05 * np.cos(np.arange(gradients.shape[1])), bound)
+
+
+def by_class(*weights: float) -> Callable[[Array, float], Array]:
+    """Clipped, times a weight by what the record looks like."""
+
+    def clip(gradients: Array, bound: float) -> Array:
+        return flat(gradients, bound) * np.array(weights)[(gradients[:, 0] > 0).astype(int), None]
+
+    return clip
+
+
 def weighted(batch: Array, bound: float) -> Array:
     """Each record over the batch's mean length."""
     return flat(batch / max(float(np.linalg.norm(batch, axis=1).mean()), 1e-300) * bound, bound)
@@ -387,6 +401,7 @@ BUGS: dict[str, tuple[Callable[[], Step], str]] = {
     "a bound from the batch": (on_the_batch(by_the_median), "who else is in the batch"),
     "microbatches of four": (on_the_batch(microbatches), "who else is in the batch"),
     "weights from the batch": (on_the_batch(weighted), "who else is in the batch"),
+    "classes weighted up": (lambda: Round(clip=by_class(1.0, 4.0)), "moves the clipped sum"),
     "padded batches": (lambda: Round(draw=padded), "how batches are drawn"),
     "shuffled epochs": (lambda: Round(draw=Epochs()), "the same number of records"),
     "fixed batches over |B|": (lambda: Round(draw=fixed_size, divisor=size_of_batch), "the same number of records"),
@@ -414,6 +429,8 @@ TWINS: dict[str, tuple[Callable[[], Step], str]] = {
     "clipping by division": (lambda: Round(clip=by_division), "sgm"),
     "clipping by the 1-norm": (lambda: Round(clip=by_sum_of_sizes), "sgm"),
     "four layers, a half each": (lambda: Round(clip=by_layer((0.5,) * 4)), "sgm"),
+    "around a public gradient": (lambda: Round(clip=around_a_public_one), "unknown"),
+    "classes weighted down": (lambda: Round(clip=by_class(1.0, 0.75)), "unknown"),
     "momentum": (Momentum, "sgm"),
     "momentum, damped": (lambda: Momentum(0.5, damped=True), "sgm"),
     "the sum of all steps": (lambda: Momentum(1.0), "sgm"),

@@ -29,9 +29,9 @@ from noisymean.probe.records import Axes, Reading
 from noisymean.probe.runs import OutOfRange, designed, setting_of
 from noisymean.probe.sampling import rates_of, remarks_of
 from noisymean.probe.seeds import remarks_of_seeds
-from noisymean.probe.sensitivity import clipping_of, moved_together
+from noisymean.probe.sensitivity import clipping_of, moved_together, shifted
 from noisymean.probe.through import of_usual_size
-from noisymean.probe.together import one_by_one
+from noisymean.probe.together import one_by_one, opposites
 from noisymean.targets.protocol import Knob, Raised, Runnable, Setting
 
 # Part of the key of cached results: raise it when a finding may change.
@@ -99,7 +99,11 @@ def probe_runnable(
     full = full_of(subject, seed + 500)
     progress(total - 4, total)
     if subject.is_fast and one_by_one(subject, seed + 7000) is False:
-        return _mixed_up(subject, before + beside, observed, asked, seed)
+        clipping = moved_together(subject, seed + 1000)
+        return _moved_only(subject, before + beside + remarks.of_mixture(clipping), clipping, observed, asked, seed)
+    if subject.is_fast and opposites(subject, seed + 8000) is False:
+        clipping = shifted(subject, seed + 1000)
+        return _moved_only(subject, before + beside + remarks.of_shift(clipping), clipping, observed, asked, seed)
     observed, bound = effective_bound(observed)
     law, candidates = _law(observed, fixed=subject.knob is Knob.FIXED)
     noise, of_noise = noise_of(subject, observed, full, bound=bound, asked=asked, seed=seed + 600, rounds=rounds)
@@ -169,15 +173,16 @@ def _unread(subject: Runnable, said: Sequence[Remark], asked: float, seed: int) 
     )
 
 
-def _mixed_up(
-    subject: Runnable, said: Sequence[Remark], observed: Sequence[Observed], asked: float, seed: int
+def _moved_only(
+    subject: Runnable,
+    said: Sequence[Remark],
+    clipping: Clipping,
+    observed: Sequence[Observed],
+    asked: float,
+    seed: int,
 ) -> Finding:
-    """Records are not clipped one by one: what one of them moves, and nothing that would have to be read off it alone."""
-    found = _unread(subject, said, asked, seed)
-    clipping = moved_together(subject, seed + 1000)
-    return replace(
-        found, clipping=clipping, remarks=(*found.remarks, *remarks.of_mixture(clipping)), evidence=_rounds_of(observed)
-    )
+    """What one of the records moves, and nothing that would have to be read off it alone."""
+    return replace(_unread(subject, said, asked, seed), clipping=clipping, evidence=_rounds_of(observed))
 
 
 def _settings(subject: Runnable, also: Sequence[Setting], rounds: int) -> dict[Setting, int]:

@@ -83,12 +83,28 @@ def _by_members(observed: Sequence[Observed]) -> bool:
 
 def of_mixture(clipping: Clipping) -> list[Remark]:
     """What there is to say where a record's part of the sum depends on the others."""
-    said = [Remark(Severity.LEAK, "what a record adds to the sum depends on who else is in the batch")]
-    if clipping.sensitivity is not None and clipping.sensitivity > 1.0 + 1e-3:
-        multiple = f"{clipping.sensitivity:.3f}" if clipping.sensitivity < 100.0 else f"{clipping.sensitivity:,.0f}"
-        said.append(Remark(Severity.LEAK, f"one record moves the clipped sum by at least {multiple} C"))
     words = "denominator, noise, batches and empty batches: they are not to be seen where records are mixed"
-    return [*said, Remark(Severity.UNKNOWN, words)]
+    return [
+        Remark(Severity.LEAK, "what a record adds to the sum depends on who else is in the batch"),
+        *_moved(clipping),
+        Remark(Severity.UNKNOWN, words),
+    ]
+
+
+def of_shift(clipping: Clipping) -> list[Remark]:
+    """What there is to say where a record that is turned round does not add the opposite."""
+    words = (
+        "denominator, noise, batches and empty batches: a gradient of the other sign does not add the opposite, so it is shifted"
+        " before it is clipped, or weighted by what it looks like"
+    )
+    return [*_moved(clipping), Remark(Severity.UNKNOWN, words)]
+
+
+def _moved(clipping: Clipping) -> list[Remark]:
+    if clipping.sensitivity is None or clipping.sensitivity <= 1.0 + 1e-3:
+        return []
+    multiple = f"{clipping.sensitivity:.3f}" if clipping.sensitivity < 100.0 else f"{clipping.sensitivity:,.0f}"
+    return [Remark(Severity.LEAK, f"one record moves the clipped sum by at least {multiple} C")]
 
 
 def _steps(observed: Sequence[Observed], bearing: Bearing) -> list[Remark]:

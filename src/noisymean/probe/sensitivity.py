@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -162,6 +163,16 @@ def moved_together(subject: Runnable, seed: int) -> Clipping:
         return Clipping(None, None, _few(subject, None, 1.0, seed), additive=False)
     except Raised:
         return Clipping(None, None, None, additive=False)
+
+
+def shifted(subject: Runnable, seed: int) -> Clipping:
+    """The same where a record that is next to nothing still adds something: it takes the place of the other, and half is sure.
+
+    Told only if that is more than the bound, since it is far from the most.
+    """
+    found = moved_together(subject, seed)
+    half = None if found.sensitivity is None else 0.5 * found.sensitivity
+    return replace(found, sensitivity=half if half is not None and half > 1.0 else None)
 
 
 def _few(subject: Runnable, full: Full | None, bound: float, seed: int) -> float | None:

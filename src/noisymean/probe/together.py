@@ -7,6 +7,14 @@ both, next to nothing,
 
 where each adds its own, whatever a release is divided by. A mean that is clipped, statistics of the batch, one factor for all
 records and averages of a few do not get it right.
+
+And whether what a record adds is its own gradient, made shorter: turned round it adds the opposite, however long it is, so with
+e next to nothing
+
+    r(G) + r(-G) - r(e G) - r(-e G) = 0.
+
+A shift before clipping and weights by what a gradient looks like do not get that right. Either may be private; what is read off
+single records is not the divisor then.
 """
 
 from __future__ import annotations
@@ -19,6 +27,8 @@ from noisymean.probe.records import gradients_together
 from noisymean.probe.runs import designed
 from noisymean.targets.protocol import Raised, Runnable
 
+# so little of a record is next to nothing
+_EPSILON = 1e-12
 # of eight: neighbours and others, of two lengths and of one
 _PAIRS = ((0, 2), (1, 2), (2, 7), (4, 5), (6, 7), (0, 5))
 # single and half precision, and noise of a millionth on some hundred axes
@@ -46,3 +56,23 @@ def one_by_one(subject: Runnable, seed: int) -> bool | None:
     if not moved > _LEAST * float(np.linalg.norm(every)):
         return None
     return off <= _TOLERANCE * moved
+
+
+def opposites(subject: Runnable, seed: int) -> bool | None:
+    """Whether records that are turned round add the opposite; None where that cannot be seen."""
+    rows = gradients_together(seed, ())
+
+    def released(factor: float) -> Array:
+        found: Array = designed(subject, everyone(subject), factor * rows, seed, 1)[0]
+        return found
+
+    try:
+        along, against, ahead, behind = (released(one) for one in (1.0, -1.0, _EPSILON, -_EPSILON))
+    except Raised:
+        return None
+    if not all(np.isfinite(one).all() for one in (along, against, ahead, behind)):
+        return None
+    moved = float(np.linalg.norm(along - against))
+    if not moved > _LEAST * float(np.linalg.norm(along)):
+        return None
+    return float(np.linalg.norm(along + against - ahead - behind)) <= _TOLERANCE * moved
