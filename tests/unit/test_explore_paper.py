@@ -42,6 +42,7 @@ def finished(seen: Seen) -> None:
 # --- files -------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_every_file_says_its_settings(seen: Seen, address: str, tmp_path: Path) -> None:
     """In its name, and inside: pictures above the plot, tables in their first lines, JSON in its keys."""
     opened(seen, address, BROKEN)

@@ -179,7 +179,7 @@ def strange_loaders() -> list[tuple[Any, str]]:
     ]
 
 
-@pytest.mark.parametrize("ours", [False, True])
+@pytest.mark.parametrize("ours", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_what_only_looks_like_it_has_no_number(ours: bool) -> None:
     for loader, words in strange_loaders():
         accountant = Accountant() if ours else None

@@ -366,6 +366,7 @@ def test_verdicts_are_ordered_from_bad_to_good() -> None:
     assert "1 of 2 results leave it open" in banners.together([kept, open_]).headline
 
 
+@pytest.mark.slow
 def test_the_worst_is_the_one_that_loses_most(tmp_path: Path) -> None:
     """Of several that are violated, in whatever order they are given."""
     for name, dimension in (("little", "50"), ("much", "5000")):
